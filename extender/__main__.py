@@ -1,0 +1,5 @@
+"""Run the extender."""
+
+from extender.main import main
+
+main()

@@ -1,0 +1,97 @@
+"""
+Applying decisions: the only way into the ledger.
+
+A decision was made on a snapshot and may be old. Each placement is checked again against the
+present cache; those that hold are entered together, and a gang that is no longer ready with
+them gets nothing: its pods stay as they were and the next session decides anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from extender.model import Model
+from extender.releases import Releases
+from pumice.core.ids import PodUid
+from pumice.core.ledger import State
+from pumice.core.model.tasks import Task
+from pumice.core.plan import Allocate, Placement, Plan
+from pumice.core.readiness import job_ready
+from pumice.core.waves import Member, waves
+
+
+@dataclass(slots=True)
+class Applied:
+    """How much of a plan held."""
+
+    placed: int = 0
+    dropped: int = 0
+    why: dict[PodUid, str] = field(default_factory=dict)
+
+
+def apply_allocations(plan: Plan, model: Model, releases: Releases) -> Applied:
+    """Enter the allocations of a plan that still hold, and release their pods."""
+    applied = Applied()
+    for decision in plan.allocations:
+        _apply(decision, model, releases, applied)
+    return applied
+
+
+def _apply(decision: Allocate, model: Model, releases: Releases, applied: Applied) -> None:
+    job = model.cluster.jobs.get(decision.job)
+    if job is None or job.uid != decision.group_uid:
+        applied.dropped += len(decision.placements)
+        return
+    gated: list[Placement] = []
+    loose: list[Placement] = []
+    for placement in decision.placements:
+        why = _enter(placement, model, gated, loose)
+        if why:
+            applied.dropped += 1
+            applied.why[placement.uid] = why
+    entered = gated + loose
+    if not job_ready(model.cluster.jobs[decision.job]):
+        for placement in gated:
+            model.unplan(placement.uid)
+        for placement in loose:
+            model.withdraw(placement.uid)
+        applied.dropped += len(entered)
+        return
+    applied.placed += len(entered)
+    for placement in loose:
+        releases.nominate(placement.uid)
+    if gated:
+        releases.steer(decision.job, _waves(gated, model))
+
+
+def _enter(
+    placement: Placement, model: Model, gated: list[Placement], loose: list[Placement]
+) -> str:
+    """Enter one placement; return why it does not hold, if so."""
+    uid, node = placement.uid, placement.node
+    pod = model.pending.get(uid)
+    if pod is None:
+        return "the pod is gone or bound"
+    if node not in model.cluster.nodes.index:
+        return "the node is gone"
+    short = model.cluster.fits(uid, node)
+    if short:
+        return f"no room any more: {', '.join(short)}"
+    entry = model.ledger.get(uid)
+    if entry is None:
+        model.adopt(pod, node)
+        loose.append(placement)
+    elif entry.state is State.HELD and not entry.node:
+        model.plan(uid, node)
+        gated.append(placement)
+    else:
+        return f"the pod is {entry.state.value} already"
+    return ""
+
+
+def _waves(placements: list[Placement], model: Model) -> list[list[PodUid]]:
+    node_of: Mapping[PodUid, str] = {p.uid: p.node for p in placements}
+    tasks: list[Task] = [t for p in placements if (t := model.cluster.task(p.uid)) is not None]
+    members = [Member(t.uid, t.cls.signature, t.labels, t.namespace) for t in tasks]
+    return waves(members, node_of, model.domain_of)

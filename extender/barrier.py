@@ -1,0 +1,251 @@
+"""
+The barrier in `bind`: a gang's calls wait here until the gang is whole.
+
+kube-scheduler calls `bind` in a goroutine of its own once it has placed a pod, and waits for
+the answer. A call is parked until `job_ready`, the definition that the session commits by,
+holds where only Arrived and Bound members count. Then every parked member is checked once more
+against what is bound on its node, and only after all were checked is the first one posted.
+
+There is no deadline. A parked call ends with an error only when its member is gone, replaced,
+has no room left on its node, or when the process ends. The answer is success only after the
+API server has accepted the binding.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+
+from extender.model import Model
+from pumice.core.ids import JobKey, PodUid
+from pumice.core.ledger import Arm, Entry, State
+from pumice.core.model.tasks import Status, Task
+from pumice.core.readiness import job_ready
+
+NOT_PLANNED = "not planned"
+OTHER_NODE = "planned for another node"
+NO_ROOM = "no room left on the node"
+QUEUE_FULL = "the queue is at its limit"
+GONE = "the pod is gone"
+REPLACED = "the pod is to be replaced"
+SUPERSEDED = "another call for this pod took over"
+SHUTTING_DOWN = "shutting down"
+
+Post = Callable[[Entry, str], Awaitable[str]]
+"""Post the binding of an entry to a node; return "" once it is accepted, else what is wrong."""
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One open `bind` call."""
+
+    uid: PodUid
+    job: JobKey | None
+    node: str
+    answer: asyncio.Future[str]
+    since: float
+
+
+@dataclass(slots=True)
+class Barrier:
+    """The parked calls, by job."""
+
+    model: Model
+    post: Post
+    #: what to do with a member that was refused: replace it, or plan it again
+    on_refused: Callable[[PodUid, str], None]
+    #: asks for a session: a pod came that nobody planned
+    wake: Callable[[], None]
+    within_queue: Callable[[Task], bool]
+    enabled: bool = True
+    parked: dict[PodUid, Call] = field(default_factory=dict)
+    by_job: dict[JobKey, dict[PodUid, Call]] = field(default_factory=dict)
+    commits: dict[PodUid, asyncio.Task[str]] = field(default_factory=dict)
+    committing: dict[str, set[PodUid]] = field(default_factory=dict)
+    errors: int = 0
+
+    async def bind(self, uid: PodUid, node: str) -> str:
+        """Answer one call: "" when the pod is bound to `node`, else why it is not."""
+        running = self.commits.get(uid)
+        if running is not None:
+            return await asyncio.shield(running)
+        answer = self._admit(uid, node)
+        if answer is None:
+            answer = await self._park(uid, node)
+        if answer:
+            self.errors += 1
+        return answer
+
+    # --- who may wait -----------------------------------------------------------------------
+
+    def _admit(self, uid: PodUid, node: str) -> str | None:
+        """Return the answer to a call that has no reason to wait, None for one that has."""
+        entry = self.model.ledger.get(uid)
+        if entry is None or entry.state is State.HELD:
+            self.wake()
+            return NOT_PLANNED
+        if entry.state is State.BOUND:
+            return "" if entry.node == node else OTHER_NODE
+        task = self.model.cluster.task(uid)
+        if task is None:
+            return GONE
+        if entry.arm is Arm.UNGATE and not self.within_queue(task):
+            self._withdraw(uid)
+            return QUEUE_FULL
+        if entry.node != node:
+            return self._elsewhere(entry, node)
+        return None
+
+    def _elsewhere(self, entry: Entry, node: str) -> str | None:
+        """Accept the node that kube-scheduler took instead of the planned one, if it has room."""
+        if entry.arm is Arm.PIN:
+            return OTHER_NODE
+        if self.model.cluster.fits(entry.uid, node):
+            self._withdraw(entry.uid)
+            return NO_ROOM
+        self.model.move(entry.uid, node)
+        return None
+
+    def _withdraw(self, uid: PodUid) -> None:
+        self.model.withdraw(uid)
+        self.wake()
+
+    # --- waiting ----------------------------------------------------------------------------
+
+    async def _park(self, uid: PodUid, node: str) -> str:
+        entry = self.model.ledger.arrive(uid, node, self.model.now())
+        older = self.parked.get(uid)
+        if older is not None:
+            self._answer(older, SUPERSEDED)
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        call = Call(uid, entry.job, node, future, self.model.now())
+        self.parked[uid] = call
+        if entry.job is not None:
+            self.by_job.setdefault(entry.job, {})[uid] = call
+        self.model.changed(entry.job)
+        if entry.job is None and not self._refused([call]):
+            self._commit([call])
+        try:
+            return await call.answer
+        finally:
+            if self.parked.get(uid) is call:
+                self._unpark(call)
+                if uid not in self.commits:
+                    self.model.ledger.lose(uid, self.model.now())
+
+    def _answer(self, call: Call, text: str) -> None:
+        self._unpark(call)
+        if not call.answer.done():
+            call.answer.set_result(text)
+
+    def _unpark(self, call: Call) -> None:
+        if self.parked.get(call.uid) is call:
+            del self.parked[call.uid]
+        calls = self.by_job.get(call.job) if call.job is not None else None
+        if calls is not None and calls.get(call.uid) is call:
+            del calls[call.uid]
+            if not calls and call.job is not None:
+                del self.by_job[call.job]
+
+    # --- opening ----------------------------------------------------------------------------
+
+    def evaluate(self, job: JobKey) -> None:
+        """Open the barrier of a job, if it is whole; called whenever something about it changed."""
+        calls = [c for c in self.by_job.get(job, {}).values() if c.uid not in self.commits]
+        for call in calls:
+            if call.uid not in self.model.ledger:
+                self._answer(call, GONE)
+        calls = [call for call in calls if call.uid in self.parked]
+        if not calls or not self._whole(job):
+            return
+        refused = self._refused(calls)
+        for call in refused:
+            self.refuse(call.uid, NO_ROOM)
+        if refused and not self._whole(job):
+            return
+        self._commit([call for call in calls if call not in refused])
+
+    def _whole(self, job: JobKey) -> bool:
+        if not self.enabled:
+            return True
+        info = self.model.cluster.jobs.get(job)
+        if info is None:
+            return False
+        return job_ready(info, self._status)
+
+    def _status(self, task: Task) -> Status:
+        """Return a task's status as the barrier sees it: Released members are Pending."""
+        entry = self.model.ledger.get(task.uid)
+        if entry is None or task.status is not Status.BINDING:
+            return task.status
+        if entry.state in (State.ARRIVED, State.BOUND):
+            return Status.BINDING
+        return Status.PENDING
+
+    def _refused(self, calls: Iterable[Call]) -> list[Call]:
+        """Check each member against what is bound on its node, in the order of arrival."""
+        taken: dict[str, set[PodUid]] = {}
+        refused = []
+        for call in calls:
+            others = taken.setdefault(call.node, set())
+            committed = (
+                self.model.committed.get(call.node, set())
+                | self.committing.get(call.node, set())
+                | others
+            )
+            if self.model.cluster.fits_bound(call.uid, call.node, committed):
+                refused.append(call)
+            else:
+                others.add(call.uid)
+        return refused
+
+    def refuse(self, uid: PodUid, text: str) -> None:
+        """Answer a parked member with an error and have it replaced; the others wait on."""
+        call = self.parked.get(uid)
+        self.model.ledger.lose(uid, self.model.now())
+        if call is not None:
+            self._answer(call, text)
+        self.on_refused(uid, text)
+
+    def _commit(self, calls: Iterable[Call]) -> None:
+        for call in calls:
+            self.committing.setdefault(call.node, set()).add(call.uid)
+            task = asyncio.create_task(self._post(call), name=f"bind {call.uid}")
+            self.commits[call.uid] = task
+
+    async def _post(self, call: Call) -> str:
+        """Post one binding and answer its call; a call that is lost meanwhile changes nothing."""
+        entry = self.model.ledger.get(call.uid)
+        try:
+            text = await self.post(entry, call.node) if entry is not None else GONE
+        except asyncio.CancelledError:
+            text = SHUTTING_DOWN
+        finally:
+            self.commits.pop(call.uid, None)
+            waiting = self.committing.get(call.node, set())
+            waiting.discard(call.uid)
+            if not waiting:
+                self.committing.pop(call.node, None)
+        if text:
+            self.model.ledger.lose(call.uid, self.model.now())
+        else:
+            self.model.commit(call.uid, call.node)
+        self._answer(call, text)
+        return text
+
+    # --- ending -----------------------------------------------------------------------------
+
+    def node_gone(self, node: str) -> None:
+        """Refuse the members that wait for a node which is no more."""
+        for call in [c for c in self.parked.values() if c.node == node]:
+            if call.uid not in self.commits:
+                self.refuse(call.uid, NO_ROOM)
+
+    async def close(self) -> None:
+        """Answer every parked call; wait for the bindings that are being posted."""
+        for call in list(self.parked.values()):
+            if call.uid not in self.commits:
+                self._answer(call, SHUTTING_DOWN)
+        if self.commits:
+            await asyncio.wait(list(self.commits.values()), timeout=5)

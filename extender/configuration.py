@@ -1,0 +1,63 @@
+"""
+The scheduler configuration as a file that may change under us.
+
+The file is looked at once a second (a mounted ConfigMap changes by a swapped link, so it is the
+content that counts). One that does not parse is refused with a message, and the last good one
+stays in force; at start there is Volcano's default to fall back on.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from pumice.core.conf import DEFAULT, Configuration, ConfigurationError, parse
+from pumice.kube.clock import Clock
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+
+
+class ConfigurationFile:
+    """Holds the configuration in force."""
+
+    def __init__(self, path: str | None, clock: Clock) -> None:
+        self._path = Path(path) if path else None
+        self._clock = clock
+        self._text: str | None = None
+        self.current: Configuration = DEFAULT
+        #: what is wrong with the file as it stands now, "" when nothing is
+        self.refused = ""
+        self.look()
+
+    def look(self) -> bool:
+        """Read the file again; return whether the configuration in force changed."""
+        if self._path is None:
+            return False
+        try:
+            text = self._path.read_text(encoding="utf-8")
+        except OSError as error:
+            return self._refuse(f"{self._path}: {error.strerror}")
+        if text == self._text:
+            return False
+        self._text = text
+        try:
+            self.current = parse(text)
+        except ConfigurationError as error:
+            return self._refuse(f"{self._path}: {error}")
+        self.refused = ""
+        log.info("configuration in force: %s", self._path)
+        return True
+
+    def _refuse(self, why: str) -> bool:
+        if why != self.refused:
+            self.refused = why
+            log.error("configuration refused, the last good one stays in force: %s", why)
+        return False
+
+    async def watch(self) -> None:
+        """Look for changes until cancelled."""
+        while True:
+            await self._clock.sleep(LOOK_S)
+            self.look()

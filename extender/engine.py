@@ -1,0 +1,97 @@
+"""
+The loop that decides: snapshot, session in a thread, plan, apply.
+
+A change wakes it; changes that come close together are taken together. Nothing is planned
+before every cache is synced, on a cache that has heard nothing for `STALE_S`, or twice: while
+a session runs the cache moves on, and what was decided is checked against it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from extender.applying import Applied, apply_allocations
+from extender.model import Model
+from extender.releases import Releases
+from extender.statuses import Statuses
+from pumice.core.conf import Configuration
+from pumice.core.plan import Plan
+from pumice.core.session import run_session
+from pumice.kube.clock import Clock
+
+log = logging.getLogger(__name__)
+
+DEBOUNCE_S = 0.01
+PERIOD_S = 1.0
+STALE_S = 90.0
+KEPT_SESSIONS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A session that is over: what it decided, how much of that held, how long it took."""
+
+    plan: Plan
+    applied: Applied
+    seconds: float
+
+
+@dataclass(slots=True)
+class Engine:
+    """Runs sessions; the newest are kept for the debug API."""
+
+    model: Model
+    releases: Releases
+    statuses: Statuses
+    clock: Clock
+    configuration: Callable[[], Configuration]
+    #: seconds since the cache that is furthest behind last heard from the API server
+    age: Callable[[], float]
+    past: deque[Past] = field(default_factory=lambda: deque(maxlen=KEPT_SESSIONS))
+    sessions: int = 0
+    _awake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def wake(self) -> None:
+        """Ask for a session soon."""
+        self._awake.set()
+
+    async def run(self) -> None:
+        """Decide until cancelled."""
+        while True:
+            try:
+                await asyncio.wait_for(self._awake.wait(), PERIOD_S)
+                await asyncio.sleep(DEBOUNCE_S)
+            except TimeoutError:
+                pass
+            self._awake.clear()
+            if self.age() > STALE_S:
+                log.warning("no session: the caches have heard nothing for %.0f s", self.age())
+                continue
+            try:
+                await self.session()
+            except Exception:
+                log.exception("the session failed; the next one starts anew")
+
+    async def session(self) -> Past:
+        """Run one session and apply what it decided."""
+        self.sessions += 1
+        started = self.clock.monotonic()
+        snapshot = self.model.cluster.snapshot(full=self.model.avoided_nodes())
+        plan = await asyncio.to_thread(
+            run_session, snapshot, self.configuration(), self.clock.now(), f"s{self.sessions}"
+        )
+        seconds = self.clock.monotonic() - started
+        applied = apply_allocations(plan, self.model, self.releases)
+        self.statuses.write(plan)
+        past = Past(plan, applied, seconds)
+        if plan.allocations or plan.enqueued or plan.warnings:
+            self.past.append(past)
+        if applied.dropped:
+            self.wake()
+        for warning in plan.warnings:
+            log.warning("%s", warning, extra={"session": plan.session})
+        return past

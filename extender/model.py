@@ -1,0 +1,150 @@
+"""
+The extender's picture of the world: the cluster cache and the ledger, kept in step.
+
+Everything here is called on the event loop and nowhere else: one writer, no locks. A session
+runs in a thread of its own, on a snapshot; its decisions come back and are applied here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pumice.core import names
+from pumice.core.api.core import Node, Pod
+from pumice.core.cluster import Cluster
+from pumice.core.ids import JobKey, PodUid
+from pumice.core.ledger import Arm, Entry, Ledger, State
+from pumice.core.steering import arm_of, group_of, view_of
+
+AVOID_S = 30.0
+"""How long a node that refused a planned pod counts as full, unless it changes before."""
+
+
+@dataclass(slots=True)
+class Model:
+    """Cluster and ledger; `pending` keeps the unbound pods of ours whole, for their patches."""
+
+    now: Callable[[], float]
+    cluster: Cluster = field(default_factory=Cluster)
+    ledger: Ledger = field(default_factory=Ledger)
+    scheduler_names: frozenset[str] = frozenset({names.DEFAULT_SCHEDULER})
+    pending: dict[PodUid, Pod] = field(default_factory=dict)
+    #: pods first seen with a plan that this process did not make: still to be checked
+    adopted: set[PodUid] = field(default_factory=set)
+    #: node -> when it may be planned on again
+    avoided: dict[str, float] = field(default_factory=dict)
+    #: node -> bindings that the API server accepted and the watch has not shown yet
+    committed: dict[str, set[PodUid]] = field(default_factory=dict)
+    #: called with the job of a pod that changed or went
+    listeners: list[Callable[[JobKey], None]] = field(default_factory=list)
+
+    # --- the world shows something ----------------------------------------------------------
+
+    def set_pod(self, pod: Pod) -> None:
+        """Take note of a pod, of whatever scheduler."""
+        if pod.spec.scheduler_name not in self.scheduler_names:
+            self.cluster.set_pod(pod)
+            return
+        uid = PodUid(pod.metadata.uid)
+        known = self.ledger.get(uid)
+        was = known.state if known else None
+        entry = self.ledger.observe(view_of(pod), self.now())
+        self.cluster.set_pod(pod)
+        if pod.spec.node_name:
+            self._shown_bound(uid, pod.spec.node_name)
+        else:
+            self._shown_unbound(uid, pod, entry)
+        if entry is not None and entry.state is State.RELEASED and was in (None, State.HELD):
+            self.adopted.add(uid)
+        self.changed(group_of(pod))
+
+    def remove_pod(self, uid: PodUid) -> None:
+        """Forget a pod that is gone."""
+        task = self.cluster.task(uid)
+        entry = self.ledger.drop(uid)
+        self._shown_bound(uid, entry.node if entry else "")
+        self.cluster.remove_pod(uid)
+        self.changed(task.job if task else None)
+
+    def set_node(self, node: Node) -> None:
+        """Take note of a node; whatever it refused before, it may take now."""
+        self.avoided.pop(node.metadata.name, None)
+        self.cluster.set_node(node)
+
+    def changed(self, job: JobKey | None) -> None:
+        """Tell the listeners that something about a job changed."""
+        if job is not None:
+            for listener in self.listeners:
+                listener(job)
+
+    # --- we do something --------------------------------------------------------------------
+
+    def plan(self, uid: PodUid, node: str) -> None:
+        """Give a Held pod a node and take the room there."""
+        self.ledger.plan(uid, node)
+        self.cluster.assume(uid, node)
+
+    def unplan(self, uid: PodUid) -> None:
+        """Return the room of a Held pod that had a plan."""
+        self.ledger.unplan(uid)
+        self.cluster.forget(uid)
+
+    def adopt(self, pod: Pod, node: str) -> Entry:
+        """Give a node to a pod that nothing holds any more: it is to be nominated there."""
+        entry = self.ledger.adopt(view_of(pod), node, Arm.NOMINATE, self.now())
+        self.cluster.assume(entry.uid, node)
+        return entry
+
+    def withdraw(self, uid: PodUid) -> None:
+        """Take the plan from a pod that is not pinned; the next session makes another one."""
+        self.ledger.drop(uid)
+        self.cluster.forget(uid)
+
+    def move(self, uid: PodUid, node: str) -> None:
+        """Move the charge of a pod to the node that kube-scheduler took instead."""
+        self.cluster.assume(uid, node)
+
+    def commit(self, uid: PodUid, node: str) -> None:
+        """Note a binding that the API server accepted."""
+        self.ledger.bound(uid, self.now())
+        if uid in self.pending:
+            self.committed.setdefault(node, set()).add(uid)
+
+    def avoid(self, node: str) -> None:
+        """Plan nothing on a node until it changes, or for a while."""
+        self.avoided[node] = self.now() + AVOID_S
+
+    def avoided_nodes(self) -> frozenset[str]:
+        """Return the nodes that count as full at the moment."""
+        now = self.now()
+        self.avoided = {node: until for node, until in self.avoided.items() if until > now}
+        return frozenset(self.avoided)
+
+    def arm_of(self, pod: Pod) -> Arm:
+        """Return the way in which a pod is to be released."""
+        key = group_of(pod)
+        job = self.cluster.jobs.get(key) if key else None
+        return arm_of(pod, job.min_available if job else 1)
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _shown_bound(self, uid: PodUid, node: str) -> None:
+        self.pending.pop(uid, None)
+        self.adopted.discard(uid)
+        waiting = self.committed.get(node)
+        if waiting is not None:
+            waiting.discard(uid)
+            if not waiting:
+                del self.committed[node]
+
+    def _shown_unbound(self, uid: PodUid, pod: Pod, entry: Entry | None) -> None:
+        """Let the cache hold the room that the ledger says is taken, and no other."""
+        if view_of(pod).gone:
+            self.pending.pop(uid, None)
+        else:
+            self.pending[uid] = pod
+        if entry is not None and entry.node:
+            self.cluster.assume(uid, entry.node)
+        else:
+            self.cluster.forget(uid)

@@ -1,0 +1,154 @@
+"""
+Releasing and replacing: the only two ways in which the extender touches a pod before `bind`.
+
+`steer` takes the waves of a gang and lets its pods go: pinned, nominated or merely ungated. At
+most `WINDOW` pods are on their way at a time (Released or Arrived); a larger gang goes alone.
+Gang goes after gang, since interleaving stretches the time in which each one holds room without
+running. A wave goes when all of the one before it have Arrived or are Bound.
+
+`replace` gives a pod up: our Job controller is asked for a new one in its place; a pod of
+another owner loses its plan and is planned again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from extender.model import Model
+from pumice.core import steering
+from pumice.core.api.core import Pod
+from pumice.core.ids import JobKey, PodUid
+from pumice.core.ledger import Arm, State
+
+WINDOW = 1000
+"""Pods that may be Released or Arrived at a time."""
+
+Wave = Sequence[PodUid]
+
+
+Failed = Callable[[Exception], None]
+
+
+class PodWrites(Protocol):
+    """Merge patches of one pod. The answer goes back into the cache; an error to `failed`."""
+
+    def patch(self, pod: Pod, patch: steering.Patch, failed: Failed | None = None) -> None:
+        """Patch the pod."""
+
+    def patch_status(self, pod: Pod, patch: steering.Patch, failed: Failed | None = None) -> None:
+        """Patch the pod's status."""
+
+
+@dataclass(slots=True)
+class Gang:
+    """What is left to release of one decision."""
+
+    job: JobKey
+    waves: deque[Wave]
+    out: Wave = ()
+    """The wave that was released last."""
+
+    def size(self) -> int:
+        """Return how many pods are left to release."""
+        return sum(len(wave) for wave in self.waves)
+
+
+@dataclass(slots=True)
+class Releases:
+    """Gangs that wait for the window, and gangs that wait for their wave."""
+
+    model: Model
+    writes: PodWrites
+    window: int = WINDOW
+    queue: deque[Gang] = field(default_factory=deque)
+    underway: list[Gang] = field(default_factory=list)
+    replaced: int = 0
+
+    def steer(self, job: JobKey, waves: Sequence[Wave]) -> None:
+        """Release planned pods, wave by wave, when the window has room for them."""
+        self.queue.append(Gang(job, deque(waves)))
+        self.pump()
+
+    def replace(self, uid: PodUid, node: str) -> None:
+        """Give up a pod's plan: it cannot run on `node`, which counts as full for a while."""
+        if node:
+            self.model.avoid(node)
+        pod = self.model.pending.get(uid)
+        if pod is None:
+            return
+        self.replaced += 1
+        if steering.arm_of(pod, 1) is Arm.PIN:
+            self.writes.patch(pod, steering.out_of_sync_patch())
+        else:
+            self.model.withdraw(uid)
+
+    def pump(self) -> None:
+        """Let go whatever may go now; called whenever a pod arrived, was bound or went."""
+        for gang in list(self.underway):
+            self._next_wave(gang)
+        while self.queue:
+            gang = self.queue[0]
+            busy = self.model.ledger.in_flight()
+            if busy and busy + gang.size() > self.window:
+                return
+            self.queue.popleft()
+            self.underway.append(gang)
+            self._next_wave(gang)
+
+    def forget(self, job: JobKey) -> list[PodUid]:
+        """Drop what is still to be released of a job; return those pods."""
+        dropped = []
+        for gang in [g for g in (*self.queue, *self.underway) if g.job == job]:
+            dropped += [uid for wave in gang.waves for uid in wave]
+            gang.waves.clear()
+        return dropped
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _next_wave(self, gang: Gang) -> None:
+        while gang.waves and all(self._is_through(uid) for uid in gang.out):
+            gang.out = [uid for uid in gang.waves.popleft() if self._let_go(uid)]
+        if not gang.waves and gang in self.underway:
+            self.underway.remove(gang)
+
+    def _is_through(self, uid: PodUid) -> bool:
+        entry = self.model.ledger.get(uid)
+        return entry is None or entry.state in (State.ARRIVED, State.BOUND)
+
+    def _let_go(self, uid: PodUid) -> bool:
+        """Release one planned pod; return whether it is on its way."""
+        entry = self.model.ledger.get(uid)
+        pod = self.model.pending.get(uid)
+        if entry is None or pod is None or not entry.planned:
+            return entry is not None and entry.state is State.RELEASED
+        if entry.node not in self.model.cluster.nodes.index:
+            self.model.unplan(uid)
+            return False
+        arm = self.model.arm_of(pod)
+        self.model.ledger.release(uid, arm, self.model.now())
+        if arm is Arm.PIN:
+            self.writes.patch(pod, steering.pin_patch(pod, entry.node), self._released(uid))
+            return True
+        if arm is Arm.NOMINATE:
+            self.writes.patch_status(pod, steering.nominate_patch(entry.node))
+        self.writes.patch(pod, steering.ungate_patch(pod), self._released(uid))
+        return True
+
+    def nominate(self, uid: PodUid) -> None:
+        """Send the nomination of a pod that has no gate."""
+        entry, pod = self.model.ledger.get(uid), self.model.pending.get(uid)
+        if entry is not None and pod is not None:
+            self.writes.patch_status(pod, steering.nominate_patch(entry.node))
+
+    def _released(self, uid: PodUid) -> Failed:
+        def failed(error: Exception) -> None:
+            # The gate is still on, and there is no plan any more: the next session makes one.
+            entry = self.model.ledger.get(uid)
+            if entry is not None and entry.state is State.RELEASED:
+                self.model.ledger.hold_again(uid, self.model.now())
+                self.model.cluster.forget(uid)
+
+        return failed

@@ -1,0 +1,188 @@
+"""The parts of the extender put together: informers, model, engine, barrier and pages."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry
+
+from extender.adopting import check_adopted
+from extender.barrier import Barrier
+from extender.configuration import ConfigurationFile
+from extender.debug import make_app
+from extender.engine import Engine
+from extender.hot import HotPath
+from extender.metrics import Metrics
+from extender.model import Model
+from extender.nacks import Nacks
+from extender.posting import Poster
+from extender.queues import within_queue
+from extender.releases import Releases
+from extender.statuses import Statuses
+from extender.verbs import EngineVerbs
+from extender.watching import Watching
+from extender.writes import OutboxWrites
+from pumice.core import names
+from pumice.core.cluster import Cluster
+from pumice.core.ids import PodUid
+from pumice.core.model.tasks import Task
+from pumice.kube.client import Client
+from pumice.kube.clock import Clock, SystemClock
+from pumice.kube.config import connect
+from pumice.kube.events import Recorder
+from pumice.kube.outbox import Outbox
+
+log = logging.getLogger(__name__)
+
+TICK_S = 0.25
+COMPONENT = "pumice-extender"
+
+
+@dataclass(slots=True)
+class Service:
+    """One extender process."""
+
+    client: Client
+    model: Model
+    watching: Watching
+    outbox: Outbox
+    recorder: Recorder
+    configuration: ConfigurationFile
+    releases: Releases
+    barrier: Barrier
+    engine: Engine
+    nacks: Nacks
+    app: HotPath
+    clock: Clock
+    metrics: Metrics
+    queue_allows: Callable[[Task], bool]
+    synced: asyncio.Event
+
+    @classmethod
+    async def connect(cls, args: argparse.Namespace) -> Service:
+        """Connect with the credentials that the command line names."""
+        client = await connect(args.kubeconfig, component=COMPONENT)
+        return cls.assemble(client, args, SystemClock())
+
+    @classmethod
+    def assemble(cls, client: Client, args: argparse.Namespace, clock: Clock) -> Service:
+        """Put the parts together on a client."""
+        scheduler_names = frozenset(args.scheduler_name or [names.DEFAULT_SCHEDULER])
+        model = Model(
+            now=clock.monotonic,
+            cluster=Cluster(scheduler_names, args.default_queue),
+            scheduler_names=scheduler_names,
+        )
+        engine: Engine
+        barrier: Barrier
+        outbox: Outbox
+
+        def wake() -> None:
+            engine.wake()
+
+        watching = Watching.of(client, clock, model, wake, lambda node: barrier.node_gone(node))
+        outbox = Outbox(
+            client,
+            observe={
+                i.resource: i.observe for i in (watching.pods, watching.groups, watching.queues)
+            },
+            clock=clock,
+        )
+        writes = OutboxWrites(outbox)
+        recorder = Recorder(client, COMPONENT, clock=clock)
+        releases = Releases(model, writes)
+
+        def refused(uid: PodUid, text: str) -> None:
+            entry = model.ledger.get(uid)
+            releases.replace(uid, entry.node if entry else "")
+            wake()
+
+        def queue_allows(task: Task) -> bool:
+            return within_queue(model.cluster, task)
+
+        barrier = Barrier(
+            model,
+            Poster(client, clock).post,
+            refused,
+            wake,
+            queue_allows,
+            enabled=args.barrier == "on",
+        )
+        configuration = ConfigurationFile(args.scheduler_conf, clock)
+        metrics = Metrics(CollectorRegistry())
+        statuses = Statuses(model, outbox, writes, recorder, clock)
+        engine = Engine(
+            model,
+            releases,
+            statuses,
+            clock,
+            lambda: configuration.current,
+            lambda: watching.age(clock.monotonic()),
+            metrics,
+        )
+        model.listeners += [barrier.evaluate, lambda _: releases.pump()]
+        synced = asyncio.Event()
+        verbs = EngineVerbs(model, barrier, lambda: configuration.current, clock, synced)
+        app = HotPath(
+            verbs, make_app(model, engine, barrier, metrics.registry, watching.missing, clock)
+        )
+        return cls(
+            client,
+            model,
+            watching,
+            outbox,
+            recorder,
+            configuration,
+            releases,
+            barrier,
+            engine,
+            Nacks(model, releases, barrier),
+            app,
+            clock,
+            metrics,
+            queue_allows,
+            synced,
+        )
+
+    def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        """Start everything that runs."""
+        return [
+            *self.watching.run(group),
+            group.create_task(self.outbox.run(), name="outbox"),
+            group.create_task(self.recorder.run(), name="events"),
+            group.create_task(self.configuration.watch(), name="configuration"),
+            group.create_task(self._decide(), name="engine"),
+        ]
+
+    async def _decide(self) -> None:
+        """Wait for the caches, then run the engine and look after what is on its way."""
+        await self.watching.synced()
+        check_adopted(self.model, self.releases, self.queue_allows)
+        self.synced.set()
+        log.info("synced: %d pods in the ledger", len(self.model.ledger))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.engine.run(), name="sessions")
+            group.create_task(self._tick(), name="tick")
+
+    async def _tick(self) -> None:
+        """Look at the pods that are on their way, until cancelled."""
+        while True:
+            await self.clock.sleep(TICK_S)
+            try:
+                check_adopted(self.model, self.releases, self.queue_allows)
+                self.nacks.check()
+                self.releases.pump()
+                self.metrics.in_flight.set(self.model.ledger.in_flight())
+                self.metrics.parked.set(len(self.barrier.parked))
+                self.metrics.bind_errors.set(self.barrier.errors)
+                self.metrics.replaced.set(self.releases.replaced)
+            except Exception:
+                log.exception("the look at pods on their way failed; it is repeated")
+
+    async def stop(self) -> None:
+        """Answer every parked call."""
+        await self.barrier.close()

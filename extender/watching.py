@@ -1,0 +1,125 @@
+"""
+What the extender watches, and how it becomes the model.
+
+Pods are kept as flat rows in the cluster cache alone; the informer itself keeps nothing of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from extender.model import Model
+from pumice.core.api.core import Node, Pod, PriorityClass
+from pumice.core.api.scheduling import PodGroup, Queue
+from pumice.core.ids import JobKey, PodUid
+from pumice.kube.client import Client
+from pumice.kube.clock import Clock
+from pumice.kube.informer import Added, Deleted, Event, Informer, Updated
+from pumice.kube.resources import NODES, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES
+
+
+def _nothing(_: Any) -> None:
+    """Keep nothing of an object in the informer."""
+
+
+@dataclass(slots=True)
+class Watching:
+    """The informers of the extender."""
+
+    pods: Informer[Pod, None]
+    nodes: Informer[Node, None]
+    groups: Informer[PodGroup, None]
+    queues: Informer[Queue, None]
+    classes: Informer[PriorityClass, None]
+
+    @classmethod
+    def of(
+        cls,
+        client: Client,
+        clock: Clock,
+        model: Model,
+        wake: Callable[[], None],
+        node_gone: Callable[[str], None],
+    ) -> Watching:
+        """Make the informers that feed `model`; `wake` is called after every change."""
+        cluster = model.cluster
+
+        def pod(event: Event[Pod, None]) -> None:
+            match event:
+                case Added(_, obj) | Updated(_, obj, _):
+                    model.set_pod(obj)
+                case Deleted(_, uid, _):
+                    model.remove_pod(PodUid(uid))
+            wake()
+
+        def node(event: Event[Node, None]) -> None:
+            match event:
+                case Added(_, obj):
+                    model.set_node(obj)
+                case Updated(_, obj, _):
+                    if not model.set_node(obj):
+                        return
+                case Deleted(key, _, _):
+                    cluster.remove_node(key)
+                    node_gone(key)
+            wake()
+
+        def group(event: Event[PodGroup, None]) -> None:
+            match event:
+                case Added(_, obj) | Updated(_, obj, _):
+                    cluster.set_pod_group(obj)
+                case Deleted(key, _, _):
+                    cluster.remove_pod_group(JobKey(key))
+            model.changed(JobKey(event.key))
+            wake()
+
+        def queue(event: Event[Queue, None]) -> None:
+            match event:
+                case Added(_, obj) | Updated(_, obj, _):
+                    cluster.set_queue(obj)
+                case Deleted(key, _, _):
+                    cluster.remove_queue(key)
+            wake()
+
+        def priority_class(event: Event[PriorityClass, None]) -> None:
+            match event:
+                case Added(_, obj) | Updated(_, obj, _):
+                    cluster.set_priority_class(obj)
+                case Deleted(key, _, _):
+                    cluster.remove_priority_class(key)
+            wake()
+
+        return cls(
+            Informer(client, PODS, pod, project=_nothing, clock=clock),
+            Informer(client, NODES, node, project=_nothing, clock=clock),
+            Informer(client, PODGROUPS, group, project=_nothing, clock=clock),
+            Informer(client, QUEUES, queue, project=_nothing, clock=clock),
+            Informer(client, PRIORITYCLASSES, priority_class, project=_nothing, clock=clock),
+        )
+
+    def all(self) -> list[Informer[Any, None]]:
+        """Return the informers, those first that others refer to."""
+        return [self.nodes, self.queues, self.classes, self.groups, self.pods]
+
+    def missing(self) -> str:
+        """Say which caches are not synced yet, "" when all are."""
+        return ", ".join(str(i.resource) for i in self.all() if not i.synced.is_set())
+
+    async def synced(self) -> None:
+        """Wait until every cache is synced."""
+        for informer in self.all():
+            await informer.synced.wait()
+
+    def age(self, now: float) -> float:
+        """Return for how long the cache furthest behind has heard nothing, in seconds."""
+        return max(now - informer.last_contact() for informer in self.all())
+
+    def run(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        """Start the informers."""
+        return [
+            group.create_task(informer.run(), name=f"watch {informer.resource}")
+            for informer in self.all()
+        ]

@@ -1,0 +1,6 @@
+"""
+Defaults and validation of our kinds: object to object, object to list of errors.
+
+The same functions serve whoever stands in front of the API server and whoever reads what went
+in without passing there.
+"""

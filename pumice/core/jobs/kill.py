@@ -1,0 +1,113 @@
+"""
+Kill: remove pods of a Job, the whole or one target, and write what has become of it.
+
+Every pod is marked before it is deleted, so that its end raises no policy, and one that was marked
+when the controller died is replaced by whoever looks next. A kill of the whole Job raises
+status.version, which makes requests of older pods void, and removes the PodGroup: what comes next
+queues anew. Pods that are spared keep being counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from pumice.core import timestamps
+from pumice.core.api.batch import Job, JobStatus
+from pumice.core.api.core import Pod
+from pumice.core.ids import PodUid
+from pumice.core.jobs import durations, plugins, state
+from pumice.core.jobs import membership as m
+from pumice.core.jobs import types as t
+from pumice.core.jobs.counters import Counters, in_phase
+
+
+def kill(seen: t.Observed, step: state.Step, now: float) -> list[t.Effect]:
+    """
+    Remove all pods but the retained ones, and the PodGroup.
+
+    Where a finished or an ending Job has nothing left to remove, nothing is done but counting;
+    the version moves only with a kill that removes something or enters a phase.
+    """
+    job = seen.job
+    last_retry = job.status.retry_count >= job.spec.max_retry - 1
+    retain = state.SOFT if last_retry else step.retain
+    doomed = [pod for pod in _alive(seen.pods.values()) if m.phase_of(pod) not in retain]
+    active = bool(doomed or step.goto or seen.group)
+    effects = _removals(doomed)
+    if active:
+        effects += plugins.on_job_delete(job)
+    effects += _status(seen, step, doomed, now, bump=active)
+    if seen.group is not None:
+        meta = seen.group.metadata
+        effects.append(t.DeletePodGroup(meta.name, meta.uid))
+    return effects
+
+
+def kill_target(
+    seen: t.Observed, step: state.Step, decision: t.Decision, now: float
+) -> list[t.Effect]:
+    """
+    Remove the pods of one task, one pod or one partition; version and PodGroup stay.
+
+    A task or pod that is not there still costs the retry; an unknown partition changes nothing.
+    """
+    wanted = decision.request
+    doomed = [p for p in seen.pods.values() if m.task_of(p) == wanted.task]
+    if decision.action == t.RESTART_POD:
+        doomed = [p for p in doomed if p.metadata.name == wanted.pod]
+    elif decision.action == t.RESTART_PARTITION:
+        doomed = [p for p in doomed if m.partition_of(p) == wanted.partition != ""]
+        if not doomed:
+            return []
+    doomed = list(_alive(doomed))
+    return _removals(doomed) + _status(seen, step, doomed, now, bump=False)
+
+
+def _alive(pods: Iterable[Pod]) -> Iterable[Pod]:
+    return (pod for pod in pods if not m.is_terminating(pod))
+
+
+def _removals(doomed: list[Pod]) -> list[t.Effect]:
+    """Mark all, then delete all: a kill that is cut short is finished as a replacement."""
+    named = [(pod.metadata.name, PodUid(pod.metadata.uid)) for pod in doomed]
+    marks: list[t.Effect] = [
+        t.MarkOutOfSync(*which)
+        for which, pod in zip(named, doomed, strict=True)
+        if not m.is_out_of_sync(pod)
+    ]
+    return marks + [t.DeletePod(*which) for which in named]
+
+
+def _running_duration(job: Job, status: JobStatus) -> str | None:
+    """Return the time from the Job's creation to its last transition."""
+    created = timestamps.moment(job.metadata.creation_timestamp)
+    ended = timestamps.moment(status.state.last_transition_time)
+    return durations.duration(ended - created) if created and ended else None
+
+
+def _status(
+    seen: t.Observed, step: state.Step, doomed: list[Pod], now: float, *, bump: bool
+) -> list[t.Effect]:
+    """Return the write of the status after the kill; none where it would change nothing."""
+    job, old = seen.job, seen.job.status
+    gone = {pod.metadata.uid for pod in doomed}
+    counters = Counters(terminating=len(doomed))
+    for pod in seen.pods.values():
+        if pod.metadata.uid not in gone:
+            counters.add(pod)
+    new = msgspec.structs.replace(
+        counters.written_to(old),
+        version=old.version + bump,
+        retry_count=old.retry_count + step.retry,
+    )
+    phase = step.goto or (step.settle(job.spec, new) if step.settle else old.state.phase)
+    if phase and phase != old.state.phase:
+        new = in_phase(new, phase, timestamps.stamp(now))
+    if new == old:
+        return []
+    new.running_duration = _running_duration(job, new)
+    urgent = bump or new.state.phase != old.state.phase or step.retry
+    meta = job.metadata
+    return [t.PatchStatus(meta.uid, meta.resource_version, new, urgent=urgent)]

@@ -1,0 +1,84 @@
+"""
+From a request to an action: who decides, and in which order.
+
+An order (a Command, or a delayed action that came due) is obeyed at once. A pod's end is judged by
+the policies of its task, then by those of the Job; the first that matches decides. Requests about
+a Job or pods that are no more lead to a plain sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from pumice.core.api.batch import Event, Job, LifecyclePolicy
+from pumice.core.jobs import durations
+from pumice.core.jobs import types as t
+
+#: events that no policy can name, and that no `*` means
+INTERNAL: Final = frozenset({"", "OutOfSync", "CommandIssued", "PodRunning"})
+
+
+def decide(request: t.Request, job: Job) -> t.Decision:
+    """Return the action for a request, as Volcano's applyPolicies."""
+    if request.action:
+        return t.Decision(request.action, request)
+    sync = t.Decision(t.SYNC, request)
+    if request.event in INTERNAL:
+        return sync
+    if request.job_uid and request.job_uid != job.metadata.uid:
+        return sync
+    if request.version is not None and request.version < job.status.version:
+        return sync
+    policy = _match(request, _asked(job, request.task))
+    if policy is None or policy.action == t.SYNC:
+        return sync
+    after_s = durations.seconds(policy.timeout) if policy.timeout else None
+    return t.Decision(policy.action, request, max(after_s or 0.0, 0.0))
+
+
+def listens(job: Job, task: str, event: Event) -> bool:
+    """Tell whether any policy would act on the event; saves counting pods where none does."""
+    return any(_names(policy, event) for policy in _asked(job, task))
+
+
+def faults(job: Job) -> list[str]:
+    """Return what is wrong with the policies, in sentences; such a policy is left out."""
+    tasks = {f"task {task.name}": task.policies for task in job.spec.tasks or ()}
+    return [
+        f"policy {policy.action} of the {owner} is ignored: "
+        f'timeout "{policy.timeout}" is not a duration'
+        for owner, policies in {"job": job.spec.policies, **tasks}.items()
+        for policy in policies or ()
+        if not _readable(policy)
+    ]
+
+
+def _asked(job: Job, task: str) -> Iterable[LifecyclePolicy]:
+    """Yield the policies in the order in which they are asked."""
+    if task:
+        for spec in job.spec.tasks or ():
+            if spec.name == task:
+                yield from filter(_readable, spec.policies or ())
+    yield from filter(_readable, job.spec.policies or ())
+
+
+def _match(request: t.Request, policies: Iterable[LifecyclePolicy]) -> LifecyclePolicy | None:
+    for policy in policies:
+        if _names(policy, request.event):
+            return policy
+        if policy.exit_code is not None and 0 != policy.exit_code == request.exit_code:
+            return policy
+    return None
+
+
+def _names(policy: LifecyclePolicy, event: str) -> bool:
+    """Tell whether the policy is for the event; one for PodPending must have a timeout."""
+    if event in INTERNAL or (event == "PodPending" and not policy.timeout):
+        return False
+    named = {policy.event, *(policy.events or ())}
+    return event in named or "*" in named
+
+
+def _readable(policy: LifecyclePolicy) -> bool:
+    return not policy.timeout or durations.seconds(policy.timeout) is not None

@@ -1,0 +1,35 @@
+"""
+Reconcile one Job: look up what an action means in its present phase, and say what to do.
+
+The controller passes what the caches hold, carries the effects out in their order, stops at the
+first that fails, and asks again whenever something changed. The same input always gives the same
+effects, so a lost or a doubled event does no harm.
+"""
+
+from __future__ import annotations
+
+from pumice.core.jobs import state
+from pumice.core.jobs.kill import kill, kill_target
+from pumice.core.jobs.sync import sync
+from pumice.core.jobs.types import SYNC, Decision, Effect, Observed, RecordEvent, Request
+
+SYNCHRONISE = Decision(SYNC, Request())
+
+
+def reconcile(seen: Observed, decision: Decision, now: float) -> list[Effect]:
+    """Return the effects of an action; a Job that is being deleted is left to its owner's end."""
+    job = seen.job
+    if job.metadata.deletion_timestamp is not None:
+        return []
+    step = state.step(job.status.state.phase, decision.action)
+    effects: list[Effect] = []
+    if decision.action != SYNC:
+        text = f"Start to execute action {decision.action} "
+        effects.append(RecordEvent("Normal", "ExecuteAction", text))
+    match step.do:
+        case "sync":
+            return effects + sync(seen, step, now)
+        case "kill":
+            return effects + kill(seen, step, now)
+        case "kill target":
+            return effects + kill_target(seen, step, decision, now)

@@ -1,0 +1,327 @@
+"""
+The ledger: which pod was given to which node, and how far that has got.
+
+            gate on            pin/nominate + gate off       bind call open         2xx
+  (none) ───────────► Held ──────────────────────► Released ──────────► Arrived ──────────► Bound
+                       ▲                             │   ▲                 │                  │
+                       │  gone (deleted) ◄───────────┴───┼─ Error, lost ───┘          gone ◄──┘
+                       └── new pod (new uid) ◄── nack ───┘
+
+An entry is made when a pod of ours is first seen and dropped when the pod is gone or finished.
+A Held pod may carry a plan (`node`) that waits for its turn in the release window; from then on
+its room on the node is taken. Nothing but the watch returns room: a Released or Arrived pod
+holds its node until it is seen bound elsewhere or gone.
+
+Everything in here can be rebuilt from the pods alone: a bound pod is Bound, a gated one Held,
+an ungated one with a pin or a nomination Released. Time comes in as `now`, in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from pumice.core.ids import JobKey, PodUid
+
+
+class State(Enum):
+    """How far a pod has got."""
+
+    HELD = "Held"
+    RELEASED = "Released"
+    ARRIVED = "Arrived"
+    BOUND = "Bound"
+
+
+class Arm(Enum):
+    """The way in which a pod was, or is to be, released."""
+
+    PIN = "pin"
+    NOMINATE = "nominate"
+    UNGATE = "ungate"
+
+
+Verdict = tuple[str, str]
+"""Reason and message of a PodScheduled condition that is False; ("", "") when there is none."""
+
+NO_VERDICT: Verdict = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class PodView:
+    """What the ledger reads of a pod."""
+
+    uid: PodUid
+    namespace: str
+    name: str
+    job: JobKey | None
+    held: bool
+    """A gate is on it, ours or another: kube-scheduler does not look at it."""
+    node: str = ""
+    """The node it is bound to."""
+    pin: str = ""
+    """The one node that its required affinity names."""
+    nominated: str = ""
+    verdict: Verdict = NO_VERDICT
+    gone: bool = False
+    """It is finished, or being deleted before it was bound."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """One pod. Only the ledger changes it."""
+
+    uid: PodUid
+    namespace: str
+    name: str
+    job: JobKey | None
+    state: State
+    since: float
+    #: where it is bound, or planned to go; empty for a Held pod without a plan
+    node: str = ""
+    arm: Arm | None = None
+    #: PodScheduled as it stood at release, and as it stands now
+    verdict_at_release: Verdict = NO_VERDICT
+    verdict: Verdict = NO_VERDICT
+    #: when `verdict` first differed from the one at release; None while it does not
+    refused_since: float | None = None
+    #: another program nominated a node for it (volumes being bound): that is progress
+    in_prebind: bool = False
+
+    @property
+    def planned(self) -> bool:
+        """Tell whether a Held pod has a node waiting for it."""
+        return self.state is State.HELD and bool(self.node)
+
+
+class LedgerError(Exception):
+    """A transition that the state machine does not have: a bug in the caller."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Pod uid -> entry, and the entries of each job."""
+
+    _entries: dict[PodUid, Entry] = field(default_factory=dict)
+    _by_job: dict[JobKey, dict[PodUid, Entry]] = field(default_factory=dict)
+    _in_flight: set[PodUid] = field(default_factory=set)
+
+    # --- reading -------------------------------------------------------------------------
+
+    def __contains__(self, uid: PodUid) -> bool:
+        return uid in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    def get(self, uid: PodUid) -> Entry | None:
+        """Return the entry of a pod, if it has one."""
+        return self._entries.get(uid)
+
+    def of_job(self, job: JobKey) -> Iterable[Entry]:
+        """Return the entries of a job, in the order in which its pods were first seen."""
+        return self._by_job.get(job, {}).values()
+
+    def in_flight(self) -> int:
+        """Return how many pods are Released or Arrived: what the release window counts."""
+        return len(self._in_flight)
+
+    def in_flight_entries(self) -> list[Entry]:
+        """Return the entries that are Released or Arrived."""
+        return [self._entries[uid] for uid in self._in_flight]
+
+    # --- the world: passive transitions ---------------------------------------------------
+
+    def observe(self, pod: PodView, now: float) -> Entry | None:
+        """
+        Take note of a pod as the API server shows it; return its entry, None when it has none.
+
+        An ungated pod that is neither pinned nor nominated, and that was not released by us,
+        gets no entry: it is to be planned, and until then `bind` refuses it.
+        """
+        entry = self._entries.get(pod.uid)
+        if pod.gone:
+            self.drop(pod.uid)
+            return None
+        if entry is None:
+            entry = self._first_seen(pod, now)
+            if entry is None:
+                return None
+            self._insert(entry)
+        elif entry.job != pod.job:
+            self._move(entry, pod.job)
+        if pod.node:
+            self._to(entry, State.BOUND, now)
+            entry.node = pod.node
+        elif entry.state is State.HELD and not pod.held and not self._let_go(entry, pod, now):
+            return None
+        self._judge(entry, pod, now)
+        return entry
+
+    def _first_seen(self, pod: PodView, now: float) -> Entry | None:
+        def entry(state: State, node: str = "", arm: Arm | None = None) -> Entry:
+            return Entry(
+                pod.uid, pod.namespace, pod.name, pod.job, state, now, node, arm, pod.verdict
+            )
+
+        if pod.node:
+            return entry(State.BOUND, pod.node)
+        if pod.held:
+            return entry(State.HELD)
+        if pod.pin:
+            return entry(State.RELEASED, pod.pin, Arm.PIN)
+        if pod.nominated:
+            return entry(State.RELEASED, pod.nominated, Arm.NOMINATE)
+        return None
+
+    def _let_go(self, entry: Entry, pod: PodView, now: float) -> bool:
+        """Handle a Held pod whose gate somebody else took off; return whether it has a plan."""
+        if pod.pin:
+            entry.node, entry.arm = pod.pin, Arm.PIN
+        elif pod.nominated:
+            entry.node, entry.arm = pod.nominated, Arm.NOMINATE
+        else:
+            self.drop(entry.uid)
+            return False
+        entry.verdict_at_release = pod.verdict
+        self._to(entry, State.RELEASED, now)
+        return True
+
+    def _judge(self, entry: Entry, pod: PodView, now: float) -> None:
+        """Follow PodScheduled: a verdict other than the one at release starts the clock."""
+        entry.verdict = pod.verdict
+        entry.in_prebind = entry.arm is Arm.PIN and bool(pod.nominated)
+        refused = (
+            entry.state is State.RELEASED
+            and pod.verdict not in (NO_VERDICT, entry.verdict_at_release)
+            and not entry.in_prebind
+        )
+        if not refused:
+            entry.refused_since = None
+        elif entry.refused_since is None:
+            entry.refused_since = now
+
+    def drop(self, uid: PodUid) -> Entry | None:
+        """Forget a pod that is gone, finished or has no plan; return its last entry."""
+        entry = self._entries.pop(uid, None)
+        if entry is None:
+            return None
+        self._in_flight.discard(uid)
+        if entry.job is not None:
+            self._leave(entry)
+        return entry
+
+    # --- us: active transitions -----------------------------------------------------------
+
+    def plan(self, uid: PodUid, node: str) -> None:
+        """Give a Held pod a node; it waits for its turn to be released."""
+        entry = self._expect(uid, State.HELD)
+        entry.node = node
+
+    def unplan(self, uid: PodUid) -> None:
+        """Take the plan back from a pod that is still Held."""
+        entry = self._expect(uid, State.HELD)
+        entry.node = ""
+
+    def adopt(self, pod: PodView, node: str, arm: Arm, now: float) -> Entry:
+        """Enter an ungated pod that had no plan, now that it has one."""
+        if pod.uid in self._entries:
+            raise LedgerError(f"{pod.namespace}/{pod.name} has an entry already")
+        entry = Entry(
+            pod.uid,
+            pod.namespace,
+            pod.name,
+            pod.job,
+            State.RELEASED,
+            now,
+            node,
+            arm,
+            pod.verdict,
+        )
+        self._insert(entry)
+        return entry
+
+    def release(self, uid: PodUid, arm: Arm, now: float) -> Entry:
+        """Note that the patch which lets a planned pod go is on its way."""
+        entry = self._expect(uid, State.HELD)
+        if not entry.node:
+            raise LedgerError(f"{entry.namespace}/{entry.name} is released without a plan")
+        entry.arm = arm
+        entry.verdict_at_release = entry.verdict
+        self._to(entry, State.RELEASED, now)
+        return entry
+
+    def hold_again(self, uid: PodUid, now: float) -> None:
+        """Note that the patch did not go through: the pod still has its gate, and no plan."""
+        entry = self._expect(uid, State.RELEASED)
+        entry.node, entry.arm = "", None
+        self._to(entry, State.HELD, now)
+
+    def arrive(self, uid: PodUid, node: str, now: float) -> Entry:
+        """Note that kube-scheduler placed the pod on `node` and has called `bind` for it."""
+        entry = self._expect(uid, State.RELEASED, State.ARRIVED)
+        entry.node = node
+        self._to(entry, State.ARRIVED, now)
+        entry.refused_since = None
+        return entry
+
+    def lose(self, uid: PodUid, now: float) -> None:
+        """Note that the open `bind` call was lost or answered with an error."""
+        entry = self._entries.get(uid)
+        if entry is not None and entry.state is State.ARRIVED:
+            entry.verdict_at_release = entry.verdict
+            self._to(entry, State.RELEASED, now)
+
+    def bound(self, uid: PodUid, now: float) -> None:
+        """Note that the API server accepted the binding."""
+        entry = self._entries.get(uid)
+        if entry is not None:
+            self._to(entry, State.BOUND, now)
+
+    # --- inside ---------------------------------------------------------------------------
+
+    def _expect(self, uid: PodUid, *states: State) -> Entry:
+        entry = self._entries.get(uid)
+        if entry is None:
+            raise LedgerError(f"pod {uid} has no entry")
+        if entry.state not in states:
+            wanted = " or ".join(s.value for s in states)
+            raise LedgerError(
+                f"{entry.namespace}/{entry.name} is {entry.state.value}, not {wanted}"
+            )
+        return entry
+
+    def _to(self, entry: Entry, state: State, now: float) -> None:
+        if entry.state is not state:
+            entry.state, entry.since = state, now
+        self._count(entry)
+
+    def _count(self, entry: Entry) -> None:
+        if entry.state in (State.RELEASED, State.ARRIVED):
+            self._in_flight.add(entry.uid)
+        else:
+            self._in_flight.discard(entry.uid)
+
+    def _insert(self, entry: Entry) -> None:
+        self._entries[entry.uid] = entry
+        self._count(entry)
+        if entry.job is not None:
+            self._by_job.setdefault(entry.job, {})[entry.uid] = entry
+
+    def _move(self, entry: Entry, job: JobKey | None) -> None:
+        if entry.job is not None:
+            self._leave(entry)
+        entry.job = job
+        if job is not None:
+            self._by_job.setdefault(job, {})[entry.uid] = entry
+
+    def _leave(self, entry: Entry) -> None:
+        assert entry.job is not None  # noqa: S101 - for the type checker; callers test it
+        members = self._by_job.get(entry.job, {})
+        members.pop(entry.uid, None)
+        if not members:
+            self._by_job.pop(entry.job, None)

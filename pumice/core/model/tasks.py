@@ -1,0 +1,244 @@
+"""
+Tasks: one for each pod that matters to placement.
+
+A task is an immutable value; when its status changes, a new one takes its place. Tasks that every
+predicate and every score treats alike share a `TaskClass`, so masks and scores are computed once
+for all of them.
+
+        Pending ──► Allocated ──► Binding ──► Bound ──► Running ──► Succeeded, Failed
+           └─────► Pipelined                    └──────────┴─────► Releasing
+
+Allocated and Pipelined exist only within a session. Binding is a pod whose node is decided but
+not yet seen on it: for the session it holds its room as a bound one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from pumice.core import names
+from pumice.core.api.core import Pod
+from pumice.core.ids import JobKey, PodUid
+from pumice.core.model.signatures import Signature
+from pumice.core.requests import pod_requests
+from pumice.core.resources import Floats, ResourceSpace, is_empty
+from pumice.core.timestamps import moment
+
+
+class Status(IntEnum):
+    """Where a task is in its life; the values are bits, so that sets of them are masks."""
+
+    PENDING = 1
+    ALLOCATED = 2
+    PIPELINED = 4
+    BINDING = 8
+    BOUND = 16
+    RUNNING = 32
+    RELEASING = 64
+    SUCCEEDED = 128
+    FAILED = 256
+    UNKNOWN = 512
+
+    @property
+    def title(self) -> str:
+        """Return the name as it stands in messages."""
+        return self.name.capitalize()
+
+
+ALLOCATED_STATUSES: Final = Status.BOUND | Status.BINDING | Status.RUNNING | Status.ALLOCATED
+PREEMPTABLE_STATUSES: Final = Status.BOUND | Status.RUNNING
+SCHEDULED_STATUSES: Final = Status.RUNNING | Status.BOUND | Status.FAILED | Status.SUCCEEDED
+COMPLETED_STATUSES: Final = Status.FAILED | Status.SUCCEEDED
+READY_STATUSES: Final = ALLOCATED_STATUSES | Status.SUCCEEDED
+VALID_STATUSES: Final = READY_STATUSES | Status.PIPELINED | Status.PENDING
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class TaskClass:
+    """The tasks that every predicate and score treats alike. Interned: compare by identity."""
+
+    key: tuple[int, bytes]
+    #: one row for each resource that was known when the class was made; never changed
+    req: Floats
+    #: the rows that are asked for
+    rows: tuple[int, ...]
+    signature: Signature
+    best_effort: bool
+
+    def __repr__(self) -> str:
+        return f"TaskClass({self.req.tolist()}, {self.signature!r})"
+
+
+class TaskClasses:
+    """The classes in use. A class lives as long as some task, or some session, refers to it."""
+
+    __slots__ = ("_classes",)
+
+    def __init__(self) -> None:
+        self._classes: WeakValueDictionary[tuple[int, bytes], TaskClass] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def of(self, req: Floats, signature: Signature) -> TaskClass:
+        """Return the class of tasks that ask for `req` under the constraints of `signature`."""
+        rows = tuple(np.flatnonzero(req).tolist())
+        # Trailing zeros are cut so that a class does not depend on when the space grew.
+        req = req[: rows[-1] + 1] if rows else req[:0]
+        key = (id(signature), req.tobytes())
+        found = self._classes.get(key)
+        if found is None:
+            found = TaskClass(key, req, rows, signature, is_empty(req))
+            self._classes[key] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One pod. `node` is set in every status that occupies one."""
+
+    uid: PodUid
+    namespace: str
+    name: str
+    #: the group that the pod names, whether or not it exists; None for pods of other schedulers
+    job: JobKey | None
+    role: str
+    cls: TaskClass
+    priority: int
+    preemptable: bool
+    created: float
+    status: Status
+    node: str
+    #: scheduling gates other than our own, which no rule sees
+    gates: tuple[str, ...]
+    nominated: str
+    labels: Mapping[str, str]
+    #: the pod belongs to one of our Jobs
+    ours: bool
+    #: see `pumice.core.model.jobs`
+    sub_job: str
+    #: name of the pod's priority class; some are never evicted
+    priority_class: str = ""
+
+    @property
+    def key(self) -> str:
+        """Return `namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def occupies(self) -> bool:
+        """Return whether the task is charged to its node."""
+        return bool(self.node) and not self.status & COMPLETED_STATUSES
+
+    def at(self, status: Status, node: str) -> Task:
+        """Return the task in another status and place."""
+        return Task(
+            self.uid,
+            self.namespace,
+            self.name,
+            self.job,
+            self.role,
+            self.cls,
+            self.priority,
+            self.preemptable,
+            self.created,
+            status,
+            node,
+            self.gates,
+            self.nominated,
+            self.labels,
+            self.ours,
+            self.sub_job,
+            self.priority_class,
+        )
+
+
+def task_order(task: Task) -> tuple[float, float, str]:
+    """
+    Return the sort key among tasks that no plugin tells apart.
+
+    Names with at least three parts go by the number at their end; then the older one and at
+    last the smaller uid is first, as in Volcano.
+    """
+    parts = task.name.rsplit("-", 2)
+    index = float(parts[2]) if len(parts) == 3 and parts[2].isdecimal() else float("inf")
+    return (index, task.created, task.uid)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSource:
+    """Makes tasks of pods; holds what is needed besides the pod."""
+
+    space: ResourceSpace
+    classes: TaskClasses
+    schedulers: frozenset[str]
+
+    def task(self, pod: Pod, label_keys: Iterable[str]) -> Task:
+        """Return the task of a pod; raise QuantityError or SelectorError for a malformed one."""
+        meta, spec = pod.metadata, pod.spec
+        annotations, labels = meta.annotations or {}, meta.labels or {}
+        owner = meta.controller
+        signature = Signature.of(pod, label_keys)
+        return Task(
+            uid=PodUid(meta.uid),
+            namespace=meta.namespace,
+            name=meta.name,
+            job=self._job(pod),
+            role=annotations.get(names.TASK_SPEC) or labels.get(names.TASK_SPEC, ""),
+            cls=self.classes.of(self.space.of(pod_requests(pod)), signature),
+            priority=_priority(pod),
+            preemptable=is_preemptable(annotations, labels, default=True),
+            created=moment(meta.creation_timestamp),
+            status=_status(pod),
+            node=spec.node_name,
+            gates=tuple(g.name for g in spec.scheduling_gates or () if g.name != names.GATE_HELD),
+            nominated=pod.status.nominated_node_name,
+            labels=labels,
+            ours=owner is not None and owner.kind == "Job" and owner.api_version == names.BATCH_API,
+            sub_job="",
+            priority_class=spec.priority_class_name,
+        )
+
+    def _job(self, pod: Pod) -> JobKey | None:
+        if pod.spec.scheduler_name not in self.schedulers:
+            return None
+        group = (pod.metadata.annotations or {}).get(names.GROUP_NAME)
+        return JobKey(f"{pod.metadata.namespace}/{group}") if group else None
+
+
+def is_preemptable(
+    annotations: Mapping[str, str], labels: Mapping[str, str], *, default: bool
+) -> bool:
+    """Return what an object says about its eviction; what is neither true nor false is false."""
+    text = annotations.get(names.PREEMPTABLE, labels.get(names.PREEMPTABLE))
+    return default if text is None else text in ("1", "t", "T", "TRUE", "true", "True")
+
+
+def _priority(pod: Pod) -> int:
+    """Return the annotation's number, else the pod's, else 1."""
+    text = (pod.metadata.annotations or {}).get(names.TASK_PRIORITY, "")
+    try:
+        return int(text)
+    except ValueError:
+        return 1 if pod.spec.priority is None else pod.spec.priority
+
+
+def _status(pod: Pod) -> Status:
+    match pod.status.phase:
+        case "Succeeded":
+            return Status.SUCCEEDED
+        case "Failed":
+            return Status.FAILED
+        case "Running":
+            placed = Status.RUNNING
+        case "" | "Pending":
+            placed = Status.BOUND if pod.spec.node_name else Status.PENDING
+        case _:
+            return Status.UNKNOWN
+    return Status.RELEASING if pod.metadata.deletion_timestamp else placed

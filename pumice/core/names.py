@@ -1,0 +1,67 @@
+"""
+Every label, annotation, gate and resource name that Pumice reads or writes.
+
+Names of Volcano and Kubernetes are spelled as users write them; Pumice's own have the domain
+`pumice.dev/`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Pumice's own.
+GATE_HELD: Final = "pumice.dev/held"
+MARKER_RESOURCE: Final = "pumice.dev/batch-pod"
+PLANNED_NODE: Final = "pumice.dev/planned-node"
+EXPECTED_DURATION: Final = "pumice.dev/expected-duration"
+
+# Volcano: who a pod belongs to.
+GROUP_NAME: Final = "scheduling.k8s.io/group-name"
+JOB_NAME: Final = "volcano.sh/job-name"
+JOB_NAMESPACE: Final = "volcano.sh/job-namespace"
+JOB_VERSION: Final = "volcano.sh/job-version"
+JOB_RETRY_COUNT: Final = "volcano.sh/job-retry-count"
+JOB_TYPE: Final = "volcano.sh/job-type"
+JOB_FORWARDING: Final = "volcano.sh/job-forwarding"
+TASK_SPEC: Final = "volcano.sh/task-spec"
+TASK_INDEX: Final = "volcano.sh/task-index"
+TASK_PRIORITY: Final = "volcano.sh/task-priority"
+TEMPLATE_UID: Final = "volcano.sh/template-uid"
+PARTITION_ID: Final = "volcano.sh/partition-id"
+OUT_OF_SYNC: Final = "volcano.sh/controller-out-of-sync"
+
+# Volcano: queues.
+JOB_QUEUE_NAME: Final = "volcano.sh/queue-name"
+QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
+QUEUE_ALLOCATION_GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"
+GROUP_MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"
+CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"
+
+# Volcano: behaviour of pods and groups.
+PREEMPTABLE: Final = "volcano.sh/preemptable"
+COOLDOWN_TIME: Final = "volcano.sh/cooldown-time"
+REVOCABLE_ZONE: Final = "volcano.sh/revocable-zone"
+JDB_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
+JDB_MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
+NUMA_POLICY: Final = "volcano.sh/numa-topology-policy"
+SLA_WAITING_TIME: Final = "volcano.sh/sla-waiting-time"
+SLA_WAITING_TIME_BARE: Final = "sla-waiting-time"
+NETWORK_TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
+NETWORK_TOPOLOGY_HIGHEST_TIER: Final = "volcano.sh/network-topology-highest-tier"
+ALLOCATED_HYPERNODE: Final = "volcano.sh/job-allocated-hypernode"
+OVERSUBSCRIPTION_CPU: Final = "volcano.sh/oversubscription-cpu"
+OVERSUBSCRIPTION_MEMORY: Final = "volcano.sh/oversubscription-memory"
+VOLCANO_PREFIX: Final = "volcano.sh/"
+
+# Queues that always exist.
+ROOT_QUEUE: Final = "root"
+DEFAULT_QUEUE: Final = "default"
+DEFAULT_SCHEDULER: Final = "volcano"
+
+# API groups.
+BATCH_API: Final = "batch.volcano.sh/v1alpha1"
+SCHEDULING_API: Final = "scheduling.volcano.sh/v1beta1"
+BUS_API: Final = "bus.volcano.sh/v1alpha1"
+
+# Kubernetes.
+SYSTEM_CRITICAL_CLASSES: Final = frozenset({"system-cluster-critical", "system-node-critical"})

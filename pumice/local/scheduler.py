@@ -1,0 +1,119 @@
+"""
+kube-schedulers: Pumice's own, configured as in `manifests/scheduler-config.yaml`, and the stock
+one that a cluster has anyway, for comparison and for pods that are none of ours.
+"""
+
+from __future__ import annotations
+
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pumice.local.controlplane import ControlPlane
+from pumice.local.paths import manifests
+
+PUMICE = "kube-scheduler"
+STOCK = "stock-scheduler"
+READY_TIMEOUT_S = 30.0
+
+
+def pumice_config(kubeconfig: Path, extender_url: str) -> dict[str, Any]:
+    """Return the published configuration with this machine's kubeconfig and extender in it."""
+    config: dict[str, Any] = yaml.safe_load((manifests() / "scheduler-config.yaml").read_text())
+    config["clientConnection"]["kubeconfig"] = str(kubeconfig)
+    config["extenders"][0]["urlPrefix"] = extender_url
+    return config
+
+
+def stock_config(kubeconfig: Path, scheduler_name: str = "default-scheduler") -> dict[str, Any]:
+    """Return a plain configuration; only the client limits are raised, to compare like with like."""
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 1000, "burst": 2000},
+        "profiles": [{"schedulerName": scheduler_name}],
+    }
+
+
+class Scheduler:
+    """A kube-scheduler process of a control plane."""
+
+    def __init__(self, plane: ControlPlane, name: str) -> None:
+        self.name = name
+        self._plane = plane
+        self._port = plane.ports.claim()
+        # The serving certificate is self-signed, as kube-scheduler makes it.
+        self._tls = ssl.create_default_context()
+        self._tls.check_hostname = False
+        self._tls.verify_mode = ssl.CERT_NONE
+        self._tls.load_cert_chain(*plane.pair("admin").write(plane.certs, "scheduler-client"))
+
+    def start(self, config: Mapping[str, Any]) -> None:
+        """Start it with a configuration and wait until it is ready."""
+        path = self._plane.directory / f"{self.name}.yaml"
+        path.write_text(yaml.safe_dump(dict(config), sort_keys=False))
+        kubeconfig = config["clientConnection"]["kubeconfig"]
+        self._plane.processes.start(
+            self.name,
+            [
+                self._plane.binary("kube-scheduler"),
+                f"--config={path}",
+                "--bind-address=127.0.0.1",
+                f"--secure-port={self._port}",
+                f"--cert-dir={self._plane.certs / self.name}",
+                f"--authentication-kubeconfig={kubeconfig}",
+                f"--authorization-kubeconfig={kubeconfig}",
+                f"--client-ca-file={self._plane.authority}",
+                "--authentication-tolerate-lookup-failure=true",
+                "--v=2",
+            ],
+        )
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Wait until it answers its readiness check, which includes synced caches."""
+        self._plane.processes.wait_ready(self.name, self._is_ready, READY_TIMEOUT_S)
+
+    def metrics(self) -> str:
+        """Return its metrics in the text format."""
+        return self._get("/metrics")
+
+    def dump_cache(self) -> None:
+        """Make it write its cache and queue into its log (SIGUSR2)."""
+        self._plane.processes.kill(self.name, 12)
+
+    def _is_ready(self) -> bool:
+        try:
+            return self._get("/readyz") == "ok"
+        except (OSError, urllib.error.URLError):
+            return False
+
+    def _get(self, path: str) -> str:
+        url = f"https://127.0.0.1:{self._port}{path}"
+        with urllib.request.urlopen(url, timeout=10, context=self._tls) as answer:  # noqa: S310
+            content: bytes = answer.read()
+        return content.decode()
+
+
+def start_pumice_scheduler(
+    plane: ControlPlane, extender_url: str, *, user: str = "pumice-scheduler"
+) -> Scheduler:
+    """Start Pumice's kube-scheduler, which binds through the extender."""
+    scheduler = Scheduler(plane, PUMICE)
+    scheduler.start(pumice_config(plane.kubeconfig(user), extender_url))
+    return scheduler
+
+
+def start_stock_scheduler(
+    plane: ControlPlane, *, name: str = STOCK, scheduler_name: str = "default-scheduler"
+) -> Scheduler:
+    """Start a plain kube-scheduler."""
+    scheduler = Scheduler(plane, name)
+    scheduler.start(stock_config(plane.kubeconfig("kube-scheduler"), scheduler_name))
+    return scheduler
