@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from extender.model import Model
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, Entry, State
+from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import Status, Task
 from pumice.core.readiness import job_ready
 
@@ -170,9 +171,16 @@ class Barrier:
         if not self.enabled:
             return True
         info = self.model.cluster.jobs.get(job)
-        if info is None:
+        if info is None or self._at_most(job, info) < info.min_available:
             return False
         return job_ready(info, self._status)
+
+    def _at_most(self, job: JobKey, info: JobInfo) -> int:
+        """Return a bound for what `job_ready` counts, without looking at every member."""
+        total = info.counts.total
+        unseen = sum(map(len, self.model.committed.values()))
+        there = total.count(Status.BOUND | Status.RUNNING | Status.SUCCEEDED)
+        return there + total.pending_best_effort + len(self.by_job.get(job, ())) + unseen
 
     def _status(self, task: Task) -> Status:
         """Return a task's status as the barrier sees it: Released members are Pending."""

@@ -12,19 +12,22 @@ from typing import Any
 
 import msgspec
 from fastapi import FastAPI, Response
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from extender.barrier import Barrier
 from extender.engine import Engine
+from extender.metrics import Metrics
 from extender.model import Model
+from pumice.kube.clock import Clock
+from pumice.kube.metrics import CONTENT_TYPE
 
 
 def make_app(
     model: Model,
     engine: Engine,
     barrier: Barrier,
-    registry: CollectorRegistry,
+    metrics: Metrics,
     ready: Callable[[], str],
+    clock: Clock,
 ) -> FastAPI:
     """Return the app; `ready` says what is still missing, "" when nothing is."""
     app = FastAPI(title="Pumice extender", docs_url="/docs", redoc_url=None)
@@ -41,9 +44,9 @@ def make_app(
         return Response(missing or "ok", 503 if missing else 200)
 
     @app.get("/metrics")
-    def metrics() -> Response:
+    async def figures() -> Response:
         """Return the metrics in Prometheus' text form."""
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(await metrics.made.render(), media_type=CONTENT_TYPE)
 
     @app.get("/debug/ledger")
     async def ledger() -> Response:
@@ -56,7 +59,7 @@ def make_app(
                 "job": e.job,
                 "node": e.node,
                 "state": e.state.value,
-                "since": e.since,
+                "since": clock.now() - (clock.monotonic() - e.since),
             }
             for e in model.ledger
         ]

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from extender.applying import Applied, apply_allocations
+from extender.metrics import Metrics
 from extender.model import Model
 from extender.releases import Releases
 from extender.statuses import Statuses
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 DEBOUNCE_S = 0.01
 PERIOD_S = 1.0
 STALE_S = 90.0
+STUCK_S = 120.0
 KEPT_SESSIONS = 50
 
 
@@ -51,13 +53,20 @@ class Engine:
     configuration: Callable[[], Configuration]
     #: seconds since the cache that is furthest behind last heard from the API server
     age: Callable[[], float]
+    metrics: Metrics
     past: deque[Past] = field(default_factory=lambda: deque(maxlen=KEPT_SESSIONS))
     sessions: int = 0
+    #: when the loop last went round, in monotonic seconds
+    turned: float = 0.0
     _awake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def wake(self) -> None:
         """Ask for a session soon."""
         self._awake.set()
+
+    def alive(self) -> bool:
+        """Tell whether the loop still goes round; before its first turn it is waited for."""
+        return not self.turned or self.clock.monotonic() - self.turned < STUCK_S
 
     async def run(self) -> None:
         """Decide until cancelled."""
@@ -68,6 +77,7 @@ class Engine:
             except TimeoutError:
                 pass
             self._awake.clear()
+            self.turned = self.clock.monotonic()
             if self.age() > STALE_S:
                 log.warning("no session: the caches have heard nothing for %.0f s", self.age())
                 continue
@@ -80,7 +90,7 @@ class Engine:
         """Run one session and apply what it decided."""
         self.sessions += 1
         started = self.clock.monotonic()
-        snapshot = self.model.cluster.snapshot(full=self.model.avoided_nodes())
+        snapshot = self.model.cluster.snapshot(self.model.avoided_nodes())
         plan = await asyncio.to_thread(
             run_session, snapshot, self.configuration(), self.clock.now(), f"s{self.sessions}"
         )
@@ -88,6 +98,9 @@ class Engine:
         applied = apply_allocations(plan, self.model, self.releases)
         self.statuses.write(plan)
         past = Past(plan, applied, seconds)
+        self.metrics.session_seconds.observe(seconds)
+        self.metrics.placements.inc(applied.placed)
+        self.metrics.dropped.inc(applied.dropped)
         if plan.allocations or plan.enqueued or plan.warnings:
             self.past.append(past)
         if applied.dropped:

@@ -67,10 +67,26 @@ class Model:
         self.cluster.remove_pod(uid)
         self.changed(task.job if task else None)
 
-    def set_node(self, node: Node) -> None:
-        """Take note of a node; whatever it refused before, it may take now."""
-        self.avoided.pop(node.metadata.name, None)
+    def set_node(self, node: Node) -> bool:
+        """Take note of a node; return whether anything changed that placement looks at."""
+        name = node.metadata.name
+        before = self._node_facts(name)
         self.cluster.set_node(node)
+        if before is not None and before == self._node_facts(name):
+            return False
+        # Whatever it refused before, it may take now.
+        self.avoided.pop(name, None)
+        return True
+
+    def _node_facts(self, name: str) -> tuple[object, bytes] | None:
+        table = self.cluster.nodes
+        i = table.index.get(name)
+        return None if i is None else (table.infos[i], table.alloc[:, i].tobytes())
+
+    def domain_of(self, node: str, key: str) -> str | None:
+        """Return the topology domain of a node, None where it lacks the label."""
+        i = self.cluster.nodes.index.get(node)
+        return None if i is None else self.cluster.nodes.infos[i].labels.get(key)
 
     def changed(self, job: JobKey | None) -> None:
         """Tell the listeners that something about a job changed."""

@@ -110,32 +110,34 @@ class Releases:
 
     def _next_wave(self, gang: Gang) -> None:
         while gang.waves and all(self._is_through(uid) for uid in gang.out):
-            gang.out = [uid for uid in gang.waves.popleft() if self._let_go(uid)]
+            # Noted before the first is let go: an answer may come, and call this again, meanwhile.
+            gang.out = gang.waves.popleft()
+            for uid in gang.out:
+                self._let_go(uid)
         if not gang.waves and gang in self.underway:
             self.underway.remove(gang)
 
     def _is_through(self, uid: PodUid) -> bool:
         entry = self.model.ledger.get(uid)
-        return entry is None or entry.state in (State.ARRIVED, State.BOUND)
+        return entry is None or not (entry.planned or entry.state is State.RELEASED)
 
-    def _let_go(self, uid: PodUid) -> bool:
-        """Release one planned pod; return whether it is on its way."""
+    def _let_go(self, uid: PodUid) -> None:
+        """Release one pod, if its plan still stands."""
         entry = self.model.ledger.get(uid)
         pod = self.model.pending.get(uid)
         if entry is None or pod is None or not entry.planned:
-            return entry is not None and entry.state is State.RELEASED
+            return
         if entry.node not in self.model.cluster.nodes.index:
             self.model.unplan(uid)
-            return False
+            return
         arm = self.model.arm_of(pod)
         self.model.ledger.release(uid, arm, self.model.now())
         if arm is Arm.PIN:
             self.writes.patch(pod, steering.pin_patch(pod, entry.node), self._released(uid))
-            return True
+            return
         if arm is Arm.NOMINATE:
             self.writes.patch_status(pod, steering.nominate_patch(entry.node))
         self.writes.patch(pod, steering.ungate_patch(pod), self._released(uid))
-        return True
 
     def nominate(self, uid: PodUid) -> None:
         """Send the nomination of a pod that has no gate."""

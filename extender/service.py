@@ -8,10 +8,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry
-
 from extender.adopting import check_adopted
-from extender.barrier import Barrier
+from extender.barrier import NO_ROOM, Barrier
 from extender.configuration import ConfigurationFile
 from extender.debug import make_app
 from extender.engine import Engine
@@ -98,7 +96,7 @@ class Service:
 
         def refused(uid: PodUid, text: str) -> None:
             entry = model.ledger.get(uid)
-            releases.replace(uid, entry.node if entry else "")
+            releases.replace(uid, entry.node if entry and text == NO_ROOM else "")
             wake()
 
         def queue_allows(task: Task) -> bool:
@@ -113,7 +111,7 @@ class Service:
             enabled=args.barrier == "on",
         )
         configuration = ConfigurationFile(args.scheduler_conf, clock)
-        metrics = Metrics(CollectorRegistry())
+        metrics = Metrics()
         statuses = Statuses(model, outbox, writes, recorder, clock)
         engine = Engine(
             model,
@@ -126,10 +124,8 @@ class Service:
         )
         model.listeners += [barrier.evaluate, lambda _: releases.pump()]
         synced = asyncio.Event()
-        verbs = EngineVerbs(model, barrier, lambda: configuration.current, clock, synced)
-        app = HotPath(
-            verbs, make_app(model, engine, barrier, metrics.registry, watching.missing, clock)
-        )
+        verbs = EngineVerbs(model, barrier, synced)
+        pages = make_app(model, engine, barrier, metrics, watching.missing, clock)
         return cls(
             client,
             model,
@@ -141,7 +137,7 @@ class Service:
             barrier,
             engine,
             Nacks(model, releases, barrier),
-            app,
+            HotPath(verbs, pages),
             clock,
             metrics,
             queue_allows,

@@ -20,7 +20,7 @@ from pumice.core.plan import GroupStatus, Plan, PodNote, QueueUse
 from pumice.kube.clock import Clock, rfc3339
 from pumice.kube.events import Recorder
 from pumice.kube.outbox import Merge, Outbox
-from pumice.kube.resources import PODGROUPS, QUEUES
+from pumice.kube.resources import POD_GROUPS, QUEUES
 
 TEXT_S = 2.0
 PATIENCE_S = 1.0
@@ -73,12 +73,12 @@ class Statuses:
         meta = group.metadata
         body = {"status": _body(status, conditions)}
         last = self._group_written.get(status.job)
-        if last and last[1] == body and self.outbox.pending(PODGROUPS, meta.namespace, meta.name):
+        if last and last[1] == body and self.outbox.pending(POD_GROUPS, meta.namespace, meta.name):
             return
         self._group_written[status.job] = (self.clock.monotonic(), body)
         self.outbox.put(
             Merge(
-                resource=PODGROUPS,
+                resource=POD_GROUPS,
                 namespace=meta.namespace,
                 name=meta.name,
                 uid=meta.uid,
@@ -87,7 +87,7 @@ class Statuses:
         )
         if status.event is not None:
             kind, reason, message = status.event
-            self.recorder.record(PODGROUPS, meta, kind, reason, message)
+            self.recorder.record(POD_GROUPS, meta, kind, reason, message)
 
     def _may_say(self, job: JobKey) -> bool:
         last = self._group_written.get(job)
@@ -131,8 +131,11 @@ class Statuses:
     # --- queues -----------------------------------------------------------------------------
 
     def _queue(self, use: QueueUse) -> None:
-        queue = self.model.cluster.queue_object(use.queue)
-        if queue is None or (queue.status.allocated or {}) == use.allocated:
+        info = self.model.cluster.queues.get(use.queue)
+        if info is None:
+            return
+        queue = info.queue
+        if (queue.status.allocated or {}) == use.allocated:
             return
         now = self.clock.monotonic()
         if now - self._queue_written.get(use.queue, -QUEUE_S) < QUEUE_S:
@@ -147,6 +150,7 @@ class Statuses:
                 namespace="",
                 name=use.queue,
                 uid=queue.metadata.uid,
+                resource_version=queue.metadata.resource_version,
                 body={"status": {"allocated": {**use.allocated, **gone}}},
                 subresource="status",
             )

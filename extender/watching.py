@@ -18,7 +18,7 @@ from pumice.core.ids import JobKey, PodUid
 from pumice.kube.client import Client
 from pumice.kube.clock import Clock
 from pumice.kube.informer import Added, Deleted, Event, Informer, Updated
-from pumice.kube.resources import NODES, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES
+from pumice.kube.resources import NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 
 
 def _nothing(_: Any) -> None:
@@ -95,9 +95,9 @@ class Watching:
         return cls(
             Informer(client, PODS, pod, project=_nothing, clock=clock),
             Informer(client, NODES, node, project=_nothing, clock=clock),
-            Informer(client, PODGROUPS, group, project=_nothing, clock=clock),
+            Informer(client, POD_GROUPS, group, project=_nothing, clock=clock),
             Informer(client, QUEUES, queue, project=_nothing, clock=clock),
-            Informer(client, PRIORITYCLASSES, priority_class, project=_nothing, clock=clock),
+            Informer(client, PRIORITY_CLASSES, priority_class, project=_nothing, clock=clock),
         )
 
     def all(self) -> list[Informer[Any, None]]:

@@ -10,7 +10,7 @@ Namespace and name always come in that order; the namespace of a cluster-scoped 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlencode
@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from pumice.kube import wire
-from pumice.kube.errors import Disconnected, from_body
+from pumice.kube.errors import Conflict, Disconnected, Invalid, from_body
 from pumice.kube.patches import ApplyPatch, Json, Patch, encode
 from pumice.kube.resources import PODS, Object, Resource
 from pumice.kube.transport import Answer, Request, Transport
@@ -100,10 +100,10 @@ class Client:
         return items
 
     async def pages(
-        self, resource: Resource[T], select: Selector = EVERYTHING
+        self, resource: Resource[T], select: Selector = EVERYTHING, *, size: int = PAGE
     ) -> AsyncIterator[wire.Page[T]]:
         """Return a consistent list in pages; raises Gone where it takes too long to read."""
-        query = select.query() | {"limit": str(PAGE)}
+        query = select.query() | {"limit": str(size)}
         more: str | None = None
         while more != "":
             if more:
@@ -122,7 +122,7 @@ class Client:
         lasting_s: int,
         silence_s: float,
         on_open: Callable[[], None] | None = None,
-    ) -> AsyncIterator[wire.Watched[T]]:
+    ) -> AsyncGenerator[wire.Watched[T], None]:
         """
         Return the changes after `resource_version`, with bookmarks, until the server ends it.
 
@@ -166,13 +166,25 @@ class Client:
         subresource: str = "",
         given: Preconditions = NONE,
     ) -> T:
-        """Change an object, or a part of it such as `status`, and return it whole."""
+        """
+        Change an object, or a part of it such as `status`, and return it whole.
+
+        The status of a custom kind takes no uid as precondition, only a resourceVersion.
+        """
+        if resource.custom and subresource and given.uid and not given.resource_version:
+            raise ValueError(f"the server does not look at the uid in {resource}/{subresource}")
         path = resource.path(namespace, name, subresource)
         if isinstance(patch, ApplyPatch):
             flags = {"fieldManager": patch.manager, "force": str(patch.force).lower()}
             path += f"?{urlencode(flags)}"
         body = encode(patch, given.uid, given.resource_version)
-        answer = await self.call("PATCH", path, body, content_type=patch.content_type)
+        try:
+            answer = await self.call("PATCH", path, body, content_type=patch.content_type)
+        except Invalid as e:
+            # Where a delete would conflict, a patch with a wrong uid "changes" the uid.
+            if given.uid and "metadata.uid: Invalid value" in e.message:
+                raise Conflict(409, "Conflict", e.message) from e
+            raise
         return wire.decode(resource, answer)
 
     async def patch_status(
@@ -200,7 +212,7 @@ class Client:
         grace_s: int | None = None,
         propagation: Propagation | None = None,
     ) -> T | None:
-        """Delete an object; return its last state where it lives on for a while (or was sent)."""
+        """Delete an object; return its last state where the server sends it."""
         options = _options(given, grace_s, propagation)
         path = resource.path(namespace, name)
         answer = await self.call("DELETE", path, msgspec.json.encode(options))
@@ -232,7 +244,12 @@ class Client:
     async def evict(
         self, namespace: str, name: str, *, uid: str, grace_s: int | None = None
     ) -> None:
-        """Evict a pod; raises TooManyRequests where a disruption budget forbids it now."""
+        """
+        Evict a pod; raises TooManyRequests where a disruption budget forbids it now.
+
+        The server takes ten seconds to notice that the uid is another one: look at the cache
+        before.
+        """
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",

@@ -29,6 +29,7 @@ import logging
 import math
 import random
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
@@ -189,26 +190,32 @@ class Informer(Generic[T, V]):
         """Tell changes until the watch ends; an early end without a word counts as a failure."""
         opened = self._clock.monotonic()
         events = 0
-        async for change in self._client.watch(
+        watch = self._client.watch(
             self.resource,
             self._select,
             resource_version=str(self._version),
             lasting_s=self._rng.randint(*WATCH_S),
             silence_s=SILENCE_S,
             on_open=self._touch,
-        ):
-            events += 1
-            self._touch()
-            self._backoff.reset()
-            match change:
-                case wire.Bookmark(version):
-                    self._version = max(self._version, _number(version))
-                case wire.Change(kind, obj):
-                    self._apply(kind, obj)
-                case wire.MalformedChange(kind, fault):
-                    self._apply_malformed(kind, fault)
+        )
+        async with aclosing(watch):
+            async for change in watch:
+                events += 1
+                self._touch()
+                self._backoff.reset()
+                self._take(change)
         if not events and self._clock.monotonic() - opened < 1:
             await self._clock.sleep(self._backoff.next_s())
+
+    def _take(self, change: wire.Watched[T]) -> None:
+        """Tell what one line of the watch says."""
+        match change:
+            case wire.Bookmark(version):
+                self._version = max(self._version, _number(version))
+            case wire.Change(kind, obj):
+                self._apply(kind, obj)
+            case wire.MalformedChange(kind, fault):
+                self._apply_malformed(kind, fault)
 
     def _apply(self, kind: str, obj: T) -> None:
         """Tell one change of the watch."""

@@ -66,6 +66,13 @@ class _Change:
     def __post_init__(self) -> None:
         if not self.uid and not self.resource_version:
             raise ValueError(f"a write to {self.resource} {self.name} that presumes nothing")
+        if self.resource.custom and self.part and not self.resource_version:
+            raise ValueError(f"{self.part} of {self.resource} {self.name}: the uid is not checked")
+
+    @property
+    def part(self) -> str:
+        """The subresource written to, "" for the object itself."""
+        return ""
 
     @property
     def given(self) -> Preconditions:
@@ -80,6 +87,10 @@ class Merge(_Change):
     body: Mapping[str, Any] = field(compare=False)
     subresource: str = ""
 
+    @property
+    def part(self) -> str:
+        return self.subresource
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeByKey(_Change):
@@ -88,6 +99,10 @@ class MergeByKey(_Change):
     body: Mapping[str, Any] = field(compare=False)
     subresource: str = ""
 
+    @property
+    def part(self) -> str:
+        return self.subresource
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operations(_Change):
@@ -95,6 +110,10 @@ class Operations(_Change):
 
     body: Sequence[Mapping[str, Any]] = field(compare=False)
     subresource: str = ""
+
+    @property
+    def part(self) -> str:
+        return self.subresource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@ Patches: the only way that an existing object is changed.
 
 Our structs hold a part of each object, so writing one back whole would erase the rest. A patch
 says only what is to change, and carries what it presumes: the uid and, where a race matters,
-the resourceVersion. The server answers 409 where the object is another one by now.
+the resourceVersion. The client raises Conflict where the object is another one by now.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class StrategicPatch:
 
 @dataclass(frozen=True, slots=True)
 class JsonPatch:
-    """RFC 6902: operations in order; a failing `test` makes the whole patch Invalid."""
+    """RFC 6902: operations in order; one that fails makes the whole patch Invalid."""
 
     body: Sequence[Mapping[str, Any]]
 
@@ -61,20 +61,21 @@ Patch = MergePatch | StrategicPatch | JsonPatch | ApplyPatch
 
 
 def encode(patch: Patch, uid: str = "", resource_version: str = "") -> bytes:
-    """Return the body, with the precondition in it."""
-    if isinstance(patch, JsonPatch):
-        tests = _tests(uid, resource_version)
-        return msgspec.json.encode([*tests, *patch.body])
-    body: Json = dict(patch.body)
+    """
+    Return the body, with the precondition in it.
+
+    The server compares what a patch says of uid and resourceVersion with what is; in a JSON
+    patch too they are set rather than tested, because a failed test does not say which.
+    """
     given = {"uid": uid, "resourceVersion": resource_version}
-    if held := {k: v for k, v in given.items() if v}:
+    held = {k: v for k, v in given.items() if v}
+    if isinstance(patch, JsonPatch):
+        sets = [{"op": "replace", "path": f"/metadata/{k}", "value": v} for k, v in held.items()]
+        return msgspec.json.encode([*sets, *patch.body])
+    body: Json = dict(patch.body)
+    if held:
         body["metadata"] = {**body.get("metadata", {}), **held}
     return msgspec.json.encode(body)
-
-
-def _tests(uid: str, resource_version: str) -> list[Json]:
-    given = {"/metadata/uid": uid, "/metadata/resourceVersion": resource_version}
-    return [{"op": "test", "path": path, "value": v} for path, v in given.items() if v]
 
 
 def mergeable(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:

@@ -40,6 +40,8 @@ class Resource(Generic[T]):
     namespaced: bool = True
     #: False where the status is written with the object, there being no status subresource
     has_status: bool = field(default=True, compare=False)
+    #: defined by a CRD; the server then ignores all metadata but the resourceVersion in /status
+    custom: bool = field(default=False, compare=False)
 
     @property
     def group(self) -> str:
@@ -169,6 +171,7 @@ NAMESPACES = Resource("v1", "Namespace", "namespaces", Plain, namespaced=False)
 EVENTS = Resource("v1", "Event", "events", Event)
 SERVICES = Resource("v1", "Service", "services", Service)
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", ConfigMap)
+SERVICE_ACCOUNTS = Resource("v1", "ServiceAccount", "serviceaccounts", Plain)
 SECRETS = Resource("v1", "Secret", "secrets", Secret)
 CLAIMS = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", PersistentVolumeClaim)
 REPLICA_SETS = Resource("apps/v1", "ReplicaSet", "replicasets", ReplicaSet)
@@ -180,12 +183,21 @@ PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", PriorityClass, namespaced=False
 )
 LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases", Lease)
-JOBS = Resource("batch.volcano.sh/v1alpha1", "Job", "jobs", Job)
+JOBS = Resource("batch.volcano.sh/v1alpha1", "Job", "jobs", Job, custom=True)
 POD_GROUPS = Resource(
-    "scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups", PodGroup, has_status=False
+    "scheduling.volcano.sh/v1beta1",
+    "PodGroup",
+    "podgroups",
+    PodGroup,
+    has_status=False,
+    custom=True,
 )
-QUEUES = Resource("scheduling.volcano.sh/v1beta1", "Queue", "queues", Queue, namespaced=False)
-COMMANDS = Resource("bus.volcano.sh/v1alpha1", "Command", "commands", Command, has_status=False)
+QUEUES = Resource(
+    "scheduling.volcano.sh/v1beta1", "Queue", "queues", Queue, namespaced=False, custom=True
+)
+COMMANDS = Resource(
+    "bus.volcano.sh/v1alpha1", "Command", "commands", Command, has_status=False, custom=True
+)
 CRDS = Resource(
     "apiextensions.k8s.io/v1",
     "CustomResourceDefinition",

@@ -145,8 +145,8 @@ def event(resource: Resource[T], line: bytes) -> Watched[T]:
     match got.type:
         case "ADDED" | "MODIFIED" | "DELETED" as kind:
             try:
-                return Change(kind, decode(resource, got.object))
-            except Undecodable as e:
+                return Change(kind, _decoder(resource.type).decode(got.object))
+            except msgspec.DecodeError as e:
                 return MalformedChange(kind, _malformed(resource, got.object, e))
         case "BOOKMARK":
             return Bookmark(str(_decode_any(got.object).metadata.resource_version))

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from pumice.kube.clock import Clock, SystemClock
+from pumice.kube.errors import KubeError
 from pumice.kube.retry import wait_s
 from pumice.kube.timers import Timers
 
@@ -135,6 +136,9 @@ class WorkQueue(Generic[K]):
         """Work on the key once; whatever goes wrong concerns this key alone."""
         try:
             await self._work(key)
+        except KubeError as e:
+            log.warning("%s: %s: %s", self.name, key, e)
+            self.add_failed(key)
         except Exception:
             log.exception("%s: %s failed", self.name, key)
             self.add_failed(key)

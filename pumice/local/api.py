@@ -2,11 +2,13 @@
 A small synchronous client of the local API server.
 
 It is for setting the scene (nodes, manifests) and for looking at it from tests and the command
-line: plain JSON, one kept-alive connection per thread, no caches. The services use `pumice.kube`.
+line: plain JSON, a few kept-alive connections, no caches. The services use `pumice.kube`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import http
 import http.client
 import json
 import socket
@@ -14,6 +16,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -29,6 +32,9 @@ JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 TIMEOUT_S = 30.0
+WATCH_TIMEOUT_S = 600
+RETRIES = 20
+RETRY_S = 0.25
 
 
 class Api:
@@ -41,7 +47,8 @@ class Api:
         self._tls = ssl.create_default_context(cadata=authority.decode())
         # The ssl module takes client certificates from files only.
         self._tls.load_cert_chain(*pair.write(directory, "api-client"))
-        self._local = threading.local()
+        self._lock = threading.Lock()
+        self._idle: list[http.client.HTTPSConnection] = []
 
     def get(self, path: str, **query: str) -> Any:
         """Return the decoded answer of a GET."""
@@ -85,56 +92,67 @@ class Api:
 
     def text(self, path: str) -> str:
         """Return the answer of a GET as it is; health checks and metrics are no JSON."""
-        return self._exchange("GET", path, None, JSON).decode()
+        return self._insist("GET", path, None, JSON).decode()
 
     def request(self, method: str, path: str, body: Any = None, kind: str = JSON) -> Any:
         """Send one request and return the decoded answer."""
         payload = None if body is None else json.dumps(body).encode()
-        answer = self._exchange(method, path, payload, kind)
+        answer = self._insist(method, path, payload, kind)
         return json.loads(answer) if answer else None
 
-    def watch(self, path: str, version: str, timeout_s: int = 300) -> Iterator[Object]:
-        """Yield watch events from a resource version on, until the server ends the stream."""
-        connection = self._connect(timeout_s + TIMEOUT_S)
+    def watch(self, path: str, version: str) -> Watch:
+        """Open a watch from a resource version on; see `Watch`."""
         query = {
             "watch": "true",
             "resourceVersion": version,
             "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(timeout_s),
+            "timeoutSeconds": str(WATCH_TIMEOUT_S),
         }
+        connection = self._connect(WATCH_TIMEOUT_S + TIMEOUT_S)
         try:
             connection.request("GET", _with_query(path, query), headers={"Accept": JSON})
             answer = connection.getresponse()
             if answer.status >= 400:
                 raise _error("GET", path, answer.status, answer.read())
-            for line in answer:
-                yield json.loads(line)
-        finally:
+        except BaseException:
             connection.close()
+            raise
+        return Watch(connection, answer)
 
     def close(self) -> None:
-        """Close this thread's connection."""
-        connection = getattr(self._local, "connection", None)
-        if connection is not None:
-            connection.close()
-            del self._local.connection
+        """Close the idle connections; the client can still be used."""
+        with self._lock:
+            while self._idle:
+                self._idle.pop().close()
+
+    def _insist(self, method: str, path: str, payload: bytes | None, kind: str) -> bytes:
+        """Send a request again while the server says 429 (a CRD's storage is starting, say)."""
+        for _ in range(RETRIES):
+            try:
+                return self._exchange(method, path, payload, kind)
+            except ApiError as error:
+                if error.status != http.HTTPStatus.TOO_MANY_REQUESTS:
+                    raise
+            sleep(RETRY_S)
+        return self._exchange(method, path, payload, kind)
 
     def _exchange(self, method: str, path: str, payload: bytes | None, kind: str) -> bytes:
-        fresh = not hasattr(self._local, "connection")
-        if fresh:
-            self._local.connection = self._connect(TIMEOUT_S)
-        connection: http.client.HTTPSConnection = self._local.connection
+        with self._lock:
+            used = self._idle.pop() if self._idle else None
+        connection = used or self._connect(TIMEOUT_S)
         try:
             headers = {"Content-Type": kind, "Accept": JSON}
             connection.request(method, path, payload, headers)
             answer = connection.getresponse()
             content = answer.read()
         except (http.client.HTTPException, OSError) as error:
-            self.close()
+            connection.close()
             # A connection closed while it was idle: the request never reached the server.
-            if not fresh and isinstance(error, (http.client.RemoteDisconnected, BrokenPipeError)):
+            if used and isinstance(error, (http.client.RemoteDisconnected, BrokenPipeError)):
                 return self._exchange(method, path, payload, kind)
             raise
+        with self._lock:
+            self._idle.append(connection)
         if answer.status >= 400:
             raise _error(method, path, answer.status, content)
         return content
@@ -145,6 +163,33 @@ class Api:
         connection.connect()
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
+
+
+class Watch:
+    """A stream of watch events; iterate over it in one thread, close it from any."""
+
+    def __init__(
+        self, connection: http.client.HTTPSConnection, answer: http.client.HTTPResponse
+    ) -> None:
+        self._connection = connection
+        self._answer = answer
+        self._socket = connection.sock
+
+    def __iter__(self) -> Iterator[Object]:
+        """Yield events until the server ends the stream or `close` is called."""
+        try:
+            for line in self._answer:
+                yield json.loads(line)
+        except (http.client.HTTPException, OSError, ValueError):
+            return
+        finally:
+            self._answer.close()
+            self._connection.close()
+
+    def close(self) -> None:
+        """End the stream; the thread that reads it wakes up and closes the connection."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
 
 def _with_query(path: str, query: dict[str, str]) -> str:

@@ -5,7 +5,7 @@ Build the control plane from its Go module, once per user.
 are kept under the user's cache directory, keyed by the hash of both files and of the way they are
 built, so checkouts and virtual environments share them. No C compiler is needed.
 
-    python -m pumice.local.build        build what is missing, print the directory
+    python -m pumice.local.build        get what is missing (kubectl too), print the directory
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import fcntl
 import hashlib
 import os
 import platform
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -22,9 +21,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 
-from pumice.local.errors import BuildFailed
+from pumice.local.errors import BuildError
 from pumice.local.paths import MODULE
-from pumice.local.toolchain import find_go
+from pumice.local.toolchain import find_go, find_kubectl
 
 PACKAGES = {
     "etcd": "go.etcd.io/etcd/server/v3",
@@ -46,7 +45,12 @@ PROGRESS_STEP = 10
 Say = Callable[[str], None]
 
 
-def binaries(say: Say = print) -> Path:
+def announce(text: str) -> None:
+    """Print a line at once, also where the output is a file."""
+    print(text, flush=True)
+
+
+def binaries(say: Say = announce) -> Path:
     """Return the directory with the programs, building them first if need be."""
     override = os.environ.get(OVERRIDE)
     if override:
@@ -108,24 +112,25 @@ def _build_into(target: Path, say: Say) -> None:
 
 def _compile(go: Path, work: Path, total: int, started: float, say: Say) -> None:
     """Run the build; `-v` names each package as it is compiled, which makes the progress."""
-    argv = [go, "build", "-v", "-trimpath", "-ldflags", _linker_flags(), "-o", f"{work}/"]
-    build = subprocess.Popen(
-        [*argv, *PACKAGES.values()],
+    options = ["-v", "-trimpath", "-ldflags", _linker_flags(), "-o", f"{work}/"]
+    output: list[str] = []
+    shown = 0
+    with subprocess.Popen(
+        [go, "build", *options, *PACKAGES.values()],
         cwd=MODULE,
         env=os.environ | ENVIRONMENT,
-        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-    )
-    assert build.stderr is not None
-    output, shown = [], 0
-    for done, line in enumerate(build.stderr, 1):
-        output.append(line)
-        percent = min(99, done * 100 // total)
-        if percent >= shown + PROGRESS_STEP:
-            shown = percent - percent % PROGRESS_STEP
-            say(f"  {shown} % after {_elapsed(started)}")
-    if build.wait():
-        raise BuildFailed("go build failed:\n" + "".join(output[-20:]))
+    ) as build:
+        for line in build.stdout or ():
+            output.append(line)
+            percent = min(99, len(output) * 100 // total)
+            if percent >= shown + PROGRESS_STEP:
+                shown = percent - percent % PROGRESS_STEP
+                say(f"  {shown} % after {_elapsed(started)}")
+    if build.returncode:
+        raise BuildError("go build failed:\n" + "".join(output[-20:]))
 
 
 def _go(go: Path, arguments: list[str]) -> str:
@@ -133,7 +138,7 @@ def _go(go: Path, arguments: list[str]) -> str:
         [go, *arguments], cwd=MODULE, env=os.environ | ENVIRONMENT, capture_output=True, text=True
     )
     if answer.returncode:
-        raise BuildFailed(f"go {arguments[0]} failed:\n{answer.stderr.strip()}")
+        raise BuildError(f"go {arguments[0]} failed:\n{answer.stderr.strip()}")
     return answer.stdout
 
 
@@ -160,4 +165,5 @@ def _elapsed(started: float) -> str:
 
 
 if __name__ == "__main__":
-    print(binaries())
+    find_kubectl()
+    print(f"The control plane's programs are in {binaries()}")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Self
@@ -30,7 +31,8 @@ from pumice.local.processes import Processes
 from pumice.local.users import USERS, render
 
 READY_TIMEOUT_S = 60.0
-SHARED_MEMORY = Path("/dev/shm")
+# Only mkdtemp writes there.
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
 SHARED_MEMORY_NEEDED = 2 << 30
 SERVICE_RANGE = "10.96.0.0/16"
 HOSTS = ("127.0.0.1", "localhost", "10.96.0.1", "kubernetes.default.svc")
@@ -87,6 +89,8 @@ class ControlPlane:
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            print(f"The logs are kept in {self.directory / 'logs'}", file=sys.stderr)
         self.stop(keep=kind is not None)
 
     def kubeconfig(self, user: str = "admin", *, server: str | None = None) -> Path:

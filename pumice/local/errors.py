@@ -2,11 +2,11 @@
 What can go wrong with the local cluster.
 
     LocalError
-    ├── BuildFailed       the Go build did not succeed
-    ├── ToolMissing       Go or kubectl is neither on PATH nor installable
-    ├── ComponentFailed   a component ended by itself
-    ├── NotReady          a component runs, but did not get ready in time
-    └── ApiError          the API server refused a request
+    ├── BuildError       the Go build did not succeed
+    ├── ToolError        Go or kubectl is neither on PATH nor installable
+    ├── ComponentError   a component ended by itself
+    ├── NotReadyError    a component runs, but did not get ready in time
+    └── ApiError         the API server refused a request
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ class LocalError(Exception):
     """The root of all errors of `pumice.local`."""
 
 
-class BuildFailed(LocalError):
+class BuildError(LocalError):
     """The control plane could not be built."""
 
 
-class ToolMissing(LocalError):
+class ToolError(LocalError):
     """A tool is not on PATH and could not be installed either."""
 
 
-class ComponentFailed(LocalError):
+class ComponentError(LocalError):
     """A component ended by itself; the message holds the end of its log."""
 
     def __init__(self, name: str, code: int, tail: str) -> None:
         super().__init__(f"{name} ended with code {code}. The end of its log:\n{tail}")
 
 
-class NotReady(LocalError):
+class NotReadyError(LocalError):
     """A component did not get ready in time; the message holds the end of its log."""
 
     def __init__(self, name: str, timeout_s: float, tail: str) -> None:

@@ -16,6 +16,18 @@ from pumice.local.kwok import NODE_LABEL, NODE_LABEL_VALUE
 
 NODES = "/api/v1/nodes"
 WRITERS = 8
+NODE_INFO = {
+    "architecture": "amd64",
+    "bootID": "",
+    "containerRuntimeVersion": "kwok",
+    "kernelVersion": "kwok",
+    "kubeProxyVersion": "",
+    "kubeletVersion": "kwok",
+    "machineID": "",
+    "operatingSystem": "linux",
+    "osImage": "",
+    "systemUUID": "",
+}
 CONDITIONS = {
     "Ready": ("True", "KubeletReady", "kubelet is posting ready status"),
     "MemoryPressure": ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory"),
@@ -58,6 +70,7 @@ def a_node(
             "capacity": resources,
             "conditions": _conditions(),
             "addresses": [{"type": "Hostname", "address": name}],
+            "nodeInfo": NODE_INFO,
         },
     }
 
@@ -94,7 +107,7 @@ def add_nodes(
 
 def create_all(api: Api, path: str, objects: Iterable[Object]) -> list[Object]:
     """Create many objects with a few connections; the first failure is raised."""
-    with ThreadPoolExecutor(WRITERS, initializer=None) as pool:
+    with ThreadPoolExecutor(WRITERS) as pool:
         return list(pool.map(lambda body: api.post(path, body), objects))
 
 

@@ -33,11 +33,18 @@ class Ports:
         """Return a port that nobody listens on and no other `Ports` holds."""
         highest = _first_ephemeral()
         for port in random.sample(range(LOWEST, highest), highest - LOWEST):
-            if self._lock(port):
-                if _is_free(port):
-                    return port
-                self.release(port)
+            if self.claim_exactly(port):
+                return port
         raise OSError(f"no free port between {LOWEST} and {highest}")
+
+    def claim_exactly(self, port: int) -> bool:
+        """Claim this port; False if somebody has it."""
+        if not self._lock(port):
+            return False
+        if _is_free(port):
+            return True
+        self.release(port)
+        return False
 
     def release(self, port: int) -> None:
         """Give one port back."""

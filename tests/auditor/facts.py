@@ -28,7 +28,6 @@ class Pod:
     group: str = ""
     role: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
-    created: float = 0.0
     deleting: bool = False
     node: str = ""
     phase: str = "Pending"
@@ -134,7 +133,7 @@ class Gang:
         return f"{self.namespace}/{self.name}"
 
 
-Object = TypeVar("Object", Pod, Node, Gang)
+Object = TypeVar("Object", bound=Pod | Node | Gang)
 
 
 @dataclass(frozen=True, slots=True)

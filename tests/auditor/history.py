@@ -123,6 +123,18 @@ class History:
         candidates = before[-1:] or [uid for _, uid in holders[:1]]
         return candidates[0] if candidates else ""
 
+    def pauses(self) -> Iterator[tuple[float, float]]:
+        """Yield the times that count for nobody."""
+        since: float | None = None
+        for mark in self.marks:
+            if mark.kind == "pause" and since is None:
+                since = mark.at
+            elif mark.kind == "resume" and since is not None:
+                yield since, mark.at
+                since = None
+        if since is not None:
+            yield since, self.ended
+
     def bindings(self) -> dict[str, Request]:
         """Return the binding that succeeded, by pod uid."""
         found = (r for r in self.requests if r.binds and r.succeeded and not r.dry_run)

@@ -33,10 +33,10 @@ class EntryWire(msgspec.Struct):
 
 
 class LedgerWire(msgspec.Struct):
-    """The ledger as the extender writes it."""
+    """The ledger as the extender writes it, and how many *Error* answers it has given."""
 
     entries: list[EntryWire]
-    error_answers: int | None = None
+    errors: int | None = None
 
 
 class LedgerReader:
@@ -49,16 +49,20 @@ class LedgerReader:
         self.url = url.rstrip("/")
         self.history = history
         self.settings = settings
-        self.compared_to = -1
-        self.first_at = 0.0
+        self.changed_at = time.time()
+        self.reads: list[float] = []
+        self.removals_wait = False
         self.failure = ""
 
     @property
-    def changed_at(self) -> float:
-        """When a pod of ours changed last."""
-        ours = self.settings.schedulers
-        pods = (s.at for s in reversed(self.history.pods) if s.object.scheduler in ours)
-        return next(pods, self.history.started)
+    def compared(self) -> bool:
+        """Whether the ledger was read twice since the last change."""
+        return len(self.reads) == 2
+
+    def changed(self, at: float) -> None:
+        """Begin a new quiet time: a pod of ours changed."""
+        self.changed_at = at
+        self.reads.clear()
 
     async def run(self, paused: Callable[[], bool]) -> None:
         """Read for ever."""
@@ -68,36 +72,40 @@ class LedgerReader:
                 await self.step()
 
     async def step(self) -> None:
-        """Read if it is time to; `compared_to` remembers for which state of things it was done."""
-        state, now = len(self.history.pods), time.time()
-        if now - self.changed_at <= self.settings.quiet_s:
-            self.first_at = 0.0
-        elif self.compared_to != state and (
-            not self.first_at or now - self.first_at > self.settings.patience_s
-        ):
-            second = bool(self.first_at)
-            if await self.read() and second:
-                self.compared_to, self.first_at = state, 0.0
-            elif not second:
-                self.first_at = self.history.dumps[-1].at if not self.failure else 0.0
+        """Read what it is time to read."""
+        if self.removals_wait:
+            self.removals_wait = not await self.read_decisions()
+        now = time.time()
+        first = self.reads[0] if self.reads else 0.0
+        is_quiet = now - self.changed_at > self.settings.quiet_s
+        if is_quiet and not self.compared and now - first > self.settings.patience_s:
+            await self.read()
 
-    async def read(self) -> bool:
-        """Read ledger and decisions once; return whether the extender answered."""
-        at = time.time()
+    async def read(self) -> None:
+        """Read the ledger once."""
+        asked_at = time.time()
         try:
             ledger = msgspec.json.decode(await self._get("/debug/ledger"), type=LedgerWire)
-            sessions: Json = msgspec.json.decode(await self._get("/debug/sessions", optional=True))
         except (aiohttp.ClientError, TimeoutError, msgspec.MsgspecError) as error:
             self.failure = f"{self.url}: {type(error).__name__}: {error}"
-            return False
+            return
         self.failure = ""
         entries = {
             e.uid: Entry(e.uid, e.namespace, e.name, e.node or "", e.state) for e in ledger.entries
         }
-        self.history.dumps.append(Dump(at, entries))
+        answered_at = time.time()
+        self.history.dumps.append(Dump(answered_at, entries))
+        if self.changed_at < asked_at:
+            self.reads.append(answered_at)
+        self.history.error_answers = ledger.errors
+
+    async def read_decisions(self) -> bool:
+        """Read what the last sessions decided to remove; return whether the extender answered."""
+        try:
+            sessions: Json = msgspec.json.decode(await self._get("/debug/sessions", optional=True))
+        except (aiohttp.ClientError, TimeoutError, msgspec.MsgspecError):
+            return False
         self.history.decided.update(victims(sessions))
-        if ledger.error_answers is not None:
-            self.history.error_answers = ledger.error_answers
         return True
 
     async def _get(self, path: str, *, optional: bool = False) -> bytes:

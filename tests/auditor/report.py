@@ -73,7 +73,9 @@ def summary(outcome: Report) -> Iterator[str]:
     """Yield the lines that a person reads."""
     figures = outcome.statistics
     seconds = outcome.ended - outcome.started
-    yield f"auditor: {seconds:.0f} s, " + ", ".join(f"{n} {what}" for what, n in outcome.seen.items())
+    yield f"auditor: {seconds:.0f} s, " + ", ".join(
+        f"{n} {what}" for what, n in outcome.seen.items()
+    )
     yield f"auditor: {figures.pods_bound} of {figures.pods_created} pods bound" + (
         "" if figures.writes_per_pod is None else f", {figures.writes_per_pod:.2f} writes a pod"
     )

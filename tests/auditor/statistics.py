@@ -58,7 +58,12 @@ class Writes:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """All figures; `writes_per_pod` is None while nothing was bound."""
+    """
+    All figures; `writes_per_pod` is None while nothing was bound.
+
+    `over_commitments` counts bindings, by anyone, that overfilled a node, once for each resource;
+    `error_answers` is what the extender said last, None when it said nothing.
+    """
 
     pods_created: int = 0
     pods_bound: int = 0
@@ -106,9 +111,7 @@ def _writes(
     history: History, settings: Settings, pods: dict[str, Pod], bindings: list[Binding]
 ) -> Writes:
     counted = [
-        r
-        for r in history.requests
-        if settings.is_own(r.user) or r.user in settings.scheduler_users
+        r for r in history.requests if settings.is_own(r.user) or r.user in settings.scheduler_users
     ]
     ordinary = [r for r in counted if r.resource not in APART]
     last = max((binding.at for binding in bindings), default=0.0)
@@ -127,9 +130,7 @@ def _table(requests: Iterable[Request]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _gangs(
-    history: History, pods: dict[str, Pod], bindings: list[Binding]
-) -> dict[str, GangTimes]:
+def _gangs(history: History, pods: dict[str, Pod], bindings: list[Binding]) -> dict[str, GangTimes]:
     minima = {seen.object.key: seen.object.minimum for seen in history.gangs}
     created: dict[str, float] = {}
     for seen in history.pods:

@@ -120,7 +120,11 @@ class Reflector(Generic[Object]):
         timeout = aiohttp.ClientTimeout(total=None, connect=10, sock_read=SILENCE_S)
         url = self.access.server + self.kind.path
         return self.session.get(
-            url, params=query, headers=self.access.headers, ssl=self.access.tls or True, timeout=timeout
+            url,
+            params=query,
+            headers=self.access.headers,
+            ssl=self.access.tls or True,
+            timeout=timeout,
         )
 
     def _note(self, text: str) -> None:

@@ -20,7 +20,7 @@ NODE_NAME_FIELD = "metadata.name"
 
 
 class Wire(msgspec.Struct, rename="camel"):
-    """Base of all decoded objects: camelCase names, unknown fields ignored."""
+    """A decoded object: camelCase names, unknown fields ignored."""
 
 
 class Meta(Wire):
@@ -30,7 +30,6 @@ class Meta(Wire):
     namespace: str = ""
     uid: str = ""
     resource_version: str = "0"
-    creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
@@ -80,7 +79,7 @@ class PodSpec(PodResources, rename="camel"):
 
     scheduler_name: str = ""
     node_name: str = ""
-    scheduling_gates: list[Gate] = []
+    scheduling_gates: list[Gate] = msgspec.field(default_factory=list)
     affinity: Affinity | None = None
 
 
@@ -192,7 +191,6 @@ def pod(raw: bytes | msgspec.Raw) -> tuple[Pod, int]:
         group=meta.annotations.get(GROUP_ANNOTATION, ""),
         role=meta.annotations.get(ROLE_KEY) or meta.labels.get(ROLE_KEY, ""),
         labels=meta.labels,
-        created=meta.creation_timestamp.timestamp() if meta.creation_timestamp else 0.0,
         deleting=meta.deletion_timestamp is not None,
         node=spec.node_name,
         phase=wire.status.phase,

@@ -166,14 +166,6 @@ class RecordEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Delay:
-    """Run the request's action on the Job after some seconds, unless it is called off."""
-
-    request: Request
-    after_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Fail:
     """Stop here and try the same action again later; after too many times the Job is ended."""
 
@@ -191,6 +183,5 @@ Effect = (
     | PatchJob
     | PatchStatus
     | RecordEvent
-    | Delay
     | Fail
 )

@@ -150,9 +150,7 @@ class NodeTable:
         other = NodeTable.__new__(NodeTable)
         other.names, other.infos = list(self.names), list(self.infos)
         other.index, other.residents = dict(self.index), dict(self.residents)
-        other._amounts = np.ascontiguousarray(self._amounts[:, :, : self._count])
-        if other._amounts.base is not None or other._amounts is self._amounts:
-            other._amounts = other._amounts.copy()
+        other._amounts = self._amounts[:, :, : self._count].copy()
         other._count, other._columns = self._count, self._columns
         return other
 

@@ -8,32 +8,24 @@ placed or taken away, so a later answer costs one lookup per node. Undoing a pla
 every tally back to what it was.
 
 Pods are known by their presence alone (see `pumice.core.model.signatures`): those that others
-cannot tell apart are counted together. Host ports are answered from the same record.
+cannot tell apart are counted together. Host ports are a question like the others, where every
+node is a domain of its own.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
 from pumice.core.model.columns import Column, Columns
+from pumice.core.model.population import Headcount
 from pumice.core.model.signatures import HostPort, PodTerm, Presence
 from pumice.core.resources import Bools, Ints
 
 Weigh = Callable[[Presence], int]
-
-
-class Peer(NamedTuple):
-    """One pod on a node, as the record is first filled."""
-
-    presence: Presence
-    node: int
-    #: on its way out: it still repels and attracts, but no longer counts in spreading
-    leaving: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -43,15 +35,16 @@ class Tally:
     weigh: Weigh
     domains: Ints  # (N,) the domain of each node, -1 for none
     counts: Ints  # (D,)
-    #: nodes whose pods count; None for all
-    within: Bools | None
+    #: whether a node is among those whose pods count
+    within: Bools  # (N,)
+    #: whether a domain has such a node
+    inhabited: Bools  # (D,)
     #: whether pods on their way out are left out
     staying_only: bool
 
     def at_nodes(self) -> Ints:
         """Return the count of each node's domain; 0 where the node is in none."""
-        padded = np.append(self.counts, 0)
-        spread: Ints = padded[self.domains]
+        spread: Ints = np.append(self.counts, 0)[self.domains]
         return spread
 
     @property
@@ -61,42 +54,36 @@ class Tally:
 
     def add(self, node: int, weight: int) -> None:
         """Count `weight` at a node."""
-        domain = self.domains[node]
-        if domain >= 0 and (self.within is None or self.within[node]):
-            self.counts[domain] += weight
+        if self.within[node]:
+            self.counts[self.domains[node]] += weight
 
 
 @dataclass(slots=True, eq=False)
 class _Kind:
-    """The pods of one presence: how many on which node, and the tallies that they weigh in."""
+    """The pods of one presence: where they moved in the session, and the tallies they weigh in."""
 
-    staying: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    leaving: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    moved: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     watchers: list[tuple[Tally, int]] = field(default_factory=list)
 
 
 class Peers:
     """The record of pods on nodes, and the tallies kept over it."""
 
-    def __init__(self, columns: Columns, peers: Iterable[Peer]) -> None:
+    def __init__(self, columns: Columns, headcount: Headcount) -> None:
         self.columns = columns
-        self._kinds: dict[Presence, _Kind] = {}
+        self._start = headcount
+        self._kinds: dict[Presence, _Kind] = {presence: _Kind() for presence in headcount}
         self._tallies: dict[Hashable, Tally] = {}
         self._repelled: dict[Presence, tuple[int, list[Tally]]] = {}
         #: required anti-affinity terms that some pod here has had -> how many have them, where
         self.repelling: dict[PodTerm, Tally] = {}
         #: preferred terms that some pod here has had -> the sum of their weights, where
         self.wishing: dict[PodTerm, Tally] = {}
-        for presence, node, leaving in peers:
-            kind = self._kinds.get(presence)
-            if kind is None:
-                kind = self._kinds[presence] = _Kind()
-            (kind.leaving if leaving else kind.staying)[node] += 1
-        for presence in list(self._kinds):
+        for presence in headcount:
             self._learn_terms(presence)
 
-    def place(self, presence: Presence, node: int, times: int = 1) -> None:
-        """Put so many pods on a node; a negative number takes them away."""
+    def place(self, presence: Presence, nodes: Sequence[int], times: int = 1) -> None:
+        """Put so many pods on each of the nodes; a negative number takes them away."""
         kind = self._kinds.get(presence)
         if kind is None:
             kind = self._kinds[presence] = _Kind()
@@ -104,17 +91,41 @@ class Peers:
                 if weight := tally.weigh(presence):
                     kind.watchers.append((tally, weight))
             self._learn_terms(presence)
-        kind.staying[node] += times
+        for node in nodes:
+            kind.moved[node] += times
         for tally, weight in kind.watchers:
-            tally.add(node, weight * times)
+            for node in nodes:
+                tally.add(node, weight * times)
 
-    def holding(self, port: HostPort) -> Tally:
-        """Return the tally, node by node, of pods with a host port that conflicts with this one."""
+    def tally(
+        self,
+        key: Hashable,
+        weigh: Weigh,
+        column: Column,
+        *,
+        within: Callable[[], Bools] | None = None,
+        staying_only: bool = False,
+    ) -> Tally:
+        """
+        Return the tally known by `key`, counted now if this is the first time.
 
-        def weigh(presence: Presence) -> int:
-            return int(any(held.conflicts(port) for held in presence.ports))
-
-        return self.tally(("holding", port), weigh, self.columns.names)
+        Pods count on all nodes, or on those of `within`; with `staying_only`, pods on their way
+        out don't.
+        """
+        found = self._tallies.get(key)
+        if found is None:
+            nodes = column.present & within() if within else column.present
+            counts = np.zeros(len(column.values), np.int64)
+            inhabited = np.zeros(counts.size, bool)
+            inhabited[column.codes[nodes]] = True
+            found = Tally(weigh, column.codes, counts, nodes, inhabited, staying_only)
+            self._tallies[key] = found
+            for presence, kind in self._kinds.items():
+                if weight := weigh(presence):
+                    kind.watchers.append((found, weight))
+                    for node, number in self._whereabouts(presence, kind, staying_only):
+                        found.add(node, weight * number)
+        return found
 
     def matching(self, terms: tuple[PodTerm, ...], topology_key: str) -> Tally:
         """Return the tally of pods that all the terms mean, by domain of `topology_key`."""
@@ -125,6 +136,22 @@ class Peers:
         column = self.columns.label(topology_key)
         return self.tally(("matching", terms, topology_key), weigh, column)
 
+    def holding(self, port: HostPort) -> Tally:
+        """Return the tally, node by node, of pods with a host port that conflicts with this one."""
+
+        def weigh(presence: Presence) -> int:
+            return int(any(held.conflicts(port) for held in presence.ports))
+
+        return self.tally(("holding", port), weigh, self.columns.names)
+
+    def padding(self, cpu: bool) -> Ints:
+        """Return, node by node, what scores add to the pods' requests of cpu or of memory."""
+
+        def weigh(presence: Presence) -> int:
+            return int(presence.padding.cpu if cpu else presence.padding.memory)
+
+        return self.tally(("padding", cpu), weigh, self.columns.names).counts
+
     def repelling_pod(self, presence: Presence) -> list[Tally]:
         """Return the tallies of those anti-affinity terms of pods here that mean the given pod."""
         seen, tallies = self._repelled.get(presence, (0, []))
@@ -134,33 +161,16 @@ class Peers:
             self._repelled[presence] = (len(self.repelling), tallies)
         return tallies
 
-    def tally(
-        self,
-        key: Hashable,
-        weigh: Weigh,
-        column: Column,
-        *,
-        within: Bools | None = None,
-        staying_only: bool = False,
-    ) -> Tally:
-        """Return the tally known by `key`, counted now if this is the first time."""
-        found = self._tallies.get(key)
-        if found is None:
-            counts = np.zeros(len(column.values), np.int64)
-            found = Tally(weigh, column.codes, counts, within, staying_only)
-            self._tallies[key] = found
-            for presence, kind in self._kinds.items():
-                if weight := weigh(presence):
-                    self._count(found, kind, weight)
-        return found
-
-    @staticmethod
-    def _count(tally: Tally, kind: _Kind, weight: int) -> None:
-        kind.watchers.append((tally, weight))
-        for node, number in kind.staying.items():
-            tally.add(node, weight * number)
-        for node, number in kind.leaving.items() if not tally.staying_only else ():
-            tally.add(node, weight * number)
+    def _whereabouts(
+        self, presence: Presence, kind: _Kind, staying_only: bool
+    ) -> Iterator[tuple[int, int]]:
+        """Yield nodes and numbers of pods; a node may come twice."""
+        index = self.columns.index
+        for (name, leaving), number in self._start.get(presence, {}).items():
+            node = index.get(name)
+            if node is not None and not (leaving and staying_only):
+                yield node, number
+        yield from kind.moved.items()
 
     def _learn_terms(self, presence: Presence) -> None:
         """Keep a tally of each term that pods of this presence hold against, or for, others."""

@@ -15,18 +15,21 @@ sub-groups. Pending members that ask for nothing count towards the minimum.
 A stretch of being partial may last `limit_s`. It ends early, excused, when a member is deleted
 or fails by somebody else's doing or the minimum is raised; the excuse holds until the gang is
 whole or empty again. A waiting member may be deleted while the others are being bound, so that
-excuse, and a raised minimum, also serve a stretch that begins just after. Our own components are somebody else only towards members that had started
-(they end and restart jobs): a member that they replace before it is bound is no excuse, and
-nothing that the extender removes is. Time between `pause` and `resume` counts for nobody, and
-`killed` starts the clock again.
+excuse, and a raised minimum, also serve a stretch that begins just after.
+
+Our own components are somebody else only towards members that had started (they end and restart
+jobs): a member that they replace before it is bound is no excuse, and nothing that the extender
+removes is. Time between `pause` and `resume` counts for nobody, and `killed` starts the clock
+again.
 
 A binding is dated by the audit log where it is there, else by the watch.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tests.auditor.facts import Gang, Mark, Pod, Sighting, Violation
@@ -38,7 +41,7 @@ RECENT_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A gang was partial from `start` to `end`; `shortfall` says what was missing at the start."""
+    """A gang was partial from `start` to `end`; `shortfall` says what was missing last."""
 
     gang: str
     shortfall: str
@@ -61,7 +64,7 @@ class Watched:
 
 def judge(history: History, settings: Settings) -> list[Violation]:
     """Return one violation for each stretch that a gang stayed partial too long."""
-    pauses = list(_pauses(history))
+    pauses = list(history.pauses())
     violations = []
     for stretch in stretches(history, settings):
         seconds, since = _longest_count(stretch, history.marks, pauses)
@@ -93,44 +96,41 @@ class Replay:
         history = self.history
         sightings: list[Sighting[Pod] | Sighting[Gang]] = [*history.pods, *history.gangs]
         for seen in sorted(sightings, key=lambda s: s.rv):
-            match seen:
-                case Sighting(object=Gang()):
-                    self._gang(seen)
-                case Sighting(object=Pod()):
-                    self._pod(seen)
+            match seen.object:
+                case Gang() as gang:
+                    self._gang(gang, seen.at, gone=seen.gone)
+                case Pod() as pod:
+                    self._pod(pod, seen.at, gone=seen.gone)
         for watched in self.gangs.values():
             self._close(watched, history.ended)
         return self.done
 
-    def _gang(self, seen: Sighting[Gang]) -> None:
-        gang = seen.object
+    def _gang(self, gang: Gang, at: float, *, gone: bool) -> None:
         watched = self.gangs.setdefault(gang.key, Watched())
         if watched.gang is not None and _raised(watched.gang, gang):
-            self._excuse(watched, seen.at, lingers=True)
-        watched.gang = None if seen.gone else gang
-        self._look(watched, seen.at)
+            self._excuse(watched, at, lingers=True)
+        watched.gang = None if gone else gang
+        self._look(watched, at)
 
-    def _pod(self, seen: Sighting[Pod]) -> None:
-        pod = seen.object
+    def _pod(self, pod: Pod, at: float, *, gone: bool) -> None:
         key = self.group_of.get(pod.uid) or f"{pod.namespace}/{pod.group}"
         if not pod.group or pod.scheduler not in self.settings.schedulers:
             return
         self.group_of[pod.uid] = key
         watched = self.gangs.setdefault(key, Watched())
         before = watched.members.pop(pod.uid, None)
-        if not seen.gone:
+        if not gone:
             watched.members[pod.uid] = pod
-        if before is not None and self._is_excuse(before, seen):
-            self._excuse(watched, seen.at, lingers=not before.node)
+        if before is not None and self._is_excuse(before, pod, gone=gone):
+            self._excuse(watched, at, lingers=not before.node)
         newly_bound = pod.node and not (before and before.node)
-        at = min(self.bound_at.get(pod.uid, seen.at), seen.at) if newly_bound else seen.at
-        self._look(watched, at)
+        self._look(watched, min(self.bound_at.get(pod.uid, at), at) if newly_bound else at)
 
-    def _is_excuse(self, before: Pod, seen: Sighting[Pod]) -> bool:
+    def _is_excuse(self, before: Pod, now: Pod, *, gone: bool) -> bool:
         """Whether the member was deleted or failed by somebody else's doing just now."""
-        if before.phase != "Failed" and seen.object.phase == "Failed":
+        if before.phase != "Failed" and now.phase == "Failed":
             return True
-        if before.deleting or not (seen.gone or seen.object.deleting):
+        if before.deleting or not (gone or now.deleting):
             return False
         remover = self.removals.get(before.uid)
         if remover == self.settings.extender_user:
@@ -153,9 +153,10 @@ class Replay:
             watched.excused = False
             return
         watched.excused |= at - watched.excuse_at <= RECENT_S
-        if not watched.open and not watched.excused:
+        if not watched.excused:
+            start = watched.open.start if watched.open else at
             started = sum(pod.counts for pod in watched.members.values())
-            watched.open = Stretch(gang.key, shortfall, started, gang.minimum, at, at)
+            watched.open = Stretch(gang.key, shortfall, started, gang.minimum, start, at)
 
     def _close(self, watched: Watched, at: float) -> None:
         if watched.open is not None and at > watched.open.start:
@@ -216,19 +217,6 @@ def _removals(history: History) -> Mapping[str, str]:
     return users
 
 
-def _pauses(history: History) -> Iterator[tuple[float, float]]:
-    """Yield the times that count for nobody."""
-    since: float | None = None
-    for mark in history.marks:
-        if mark.kind == "pause" and since is None:
-            since = mark.at
-        elif mark.kind == "resume" and since is not None:
-            yield since, mark.at
-            since = None
-    if since is not None:
-        yield since, history.ended
-
-
 def _longest_count(
     stretch: Stretch, marks: list[Mark], pauses: list[tuple[float, float]]
 ) -> tuple[float, float]:
@@ -237,7 +225,7 @@ def _longest_count(
     edges = [stretch.start, *kills, stretch.end]
     return max(
         (end - start - sum(_overlap(start, end, pause) for pause in pauses), start)
-        for start, end in zip(edges, edges[1:], strict=False)
+        for start, end in itertools.pairwise(edges)
     )
 
 

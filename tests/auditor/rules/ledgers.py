@@ -5,7 +5,7 @@ What the ledger must say of a pod of ours:
 
     bound and not finished         Bound, on its node
     finished                       nothing
-    holds the gate of ours         Held, or nothing while the pod is fresh
+    holds the gate of ours         Held
     no gate, pinned to a node      Released or Arrived, on that node
     no gate, no pin                anything but Bound (it waits, or is free to go anywhere)
     other gates only, or deleting  anything but Bound, unless bound
@@ -23,7 +23,6 @@ from tests.auditor.facts import Dump, Entry, Pod, Violation
 from tests.auditor.history import History, Settings
 
 GATE = "pumice.dev/held"
-FRESH_S = 5.0
 
 
 def judge(history: History, settings: Settings) -> list[Violation]:
@@ -69,7 +68,7 @@ def disagreements(pods: dict[str, Pod], dump: Dump, settings: Settings) -> list[
     wrong = [
         Violation("E", pod.key, f"{_is(pod)}, but {_says(entry)}", (dump.at,))
         for uid, pod in ours.items()
-        if not agrees(pod, entry := dump.entries.get(uid), dump.at)
+        if not agrees(pod, entry := dump.entries.get(uid))
     ]
     orphans = [
         Violation("E", f"{e.namespace}/{e.name}", f"no pod has uid {uid}, but {_says(e)}")
@@ -79,7 +78,7 @@ def disagreements(pods: dict[str, Pod], dump: Dump, settings: Settings) -> list[
     return wrong + orphans
 
 
-def agrees(pod: Pod, entry: Entry | None, at: float) -> bool:
+def agrees(pod: Pod, entry: Entry | None) -> bool:
     """Whether the ledger's entry is one that the pod allows."""
     state, node = (entry.state, entry.node) if entry else ("", "")
     if pod.finished:
@@ -89,7 +88,7 @@ def agrees(pod: Pod, entry: Entry | None, at: float) -> bool:
     if pod.deleting:
         return state != "Bound"
     if GATE in pod.gates:
-        return state == "Held" or (entry is None and at - pod.created < FRESH_S)
+        return state == "Held"
     if pod.pin and not pod.gates:
         return state in ("Released", "Arrived") and node == pod.pin
     return state != "Bound"

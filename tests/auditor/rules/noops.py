@@ -9,8 +9,13 @@ resourceVersion. That version existed before the request came when
 * another write of the same object was answered with it: a version is made by one write. Where
   the two overlap and the other is not ours, it stays open which of them did nothing.
 
-An object that vanishes with its last finalizer is answered with its old version, too, though
-much changed. Leases are written to say "still here".
+A component whose answer was lost may write again what it has written: a repetition of one's own
+write is excused when that one ended in a pause (a cut connection, say) or just before.
+
+Writes whose answers the audit policy leaves out cannot be judged: for the objects that we place
+by, that is an objection; other writes are passed over. An object that vanishes with its last
+finalizer is answered with its old version, too, though much changed. Leases are written to say
+"still here".
 """
 
 from __future__ import annotations
@@ -20,6 +25,9 @@ from collections.abc import Iterator
 
 from tests.auditor.facts import Request, Violation
 from tests.auditor.history import History, Settings
+
+LOST_S = 1.0
+PLACED_BY = frozenset({"pods", "podgroups", "jobs", "queues"})
 
 
 def judge(history: History, settings: Settings) -> list[Violation]:
@@ -45,14 +53,26 @@ def _noops(history: History, ours: list[Request], settings: Settings) -> Iterato
     for request in history.requests:
         if request.rv is not None and request.verb in ("create", "patch", "update"):
             makers[_version_of(request)].append(request)
+    pauses = list(history.pauses())
     for request in ours:
         if request.rv is None:
             continue
-        known = tide.before(request.at)
         twins = [r for r in makers[_version_of(request)] if r is not request]
-        second = any(r.done <= request.done and settings.is_own(r.user) for r in twins)
-        if request.rv <= known or second:
+        earlier = [r for r in twins if r.done <= request.done and settings.is_own(r.user)]
+        is_noop = request.rv <= tide.before(request.at) or bool(earlier)
+        if is_noop and not _answer_was_lost(request, earlier, pauses):
             yield _violation(request)
+
+
+def _answer_was_lost(
+    request: Request, earlier: list[Request], pauses: list[tuple[float, float]]
+) -> bool:
+    """Whether it repeats a write of its own user that ended when connections were being cut."""
+    return any(
+        r.user == request.user and start - LOST_S <= r.done <= end
+        for r in earlier
+        for start, end in pauses
+    )
 
 
 def _version_of(request: Request) -> tuple[str, str, str, int]:
@@ -72,7 +92,7 @@ def _violation(request: Request) -> Violation:
 
 def _without_answer(ours: list[Request]) -> Iterator[Violation]:
     """Complain when the audit policy keeps the answers back: then this rule would judge nothing."""
-    blind = [r for r in ours if r.rv is None]
+    blind = [r for r in ours if r.rv is None and r.resource in PLACED_BY]
     if blind:
         yield Violation(
             "F",

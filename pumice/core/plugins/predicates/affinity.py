@@ -12,11 +12,10 @@ Three rules, in this order, a node being refused for the first that it breaks:
 
 from __future__ import annotations
 
-import numpy as np
-
+from pumice.core.extension import Code, Refusal
 from pumice.core.model.peers import Peers
 from pumice.core.model.signatures import Signature
-from pumice.core.plugins.predicates.refusals import UNRESOLVABLE, UNSCHEDULABLE, Refusal
+from pumice.core.plugins.predicates.masks import all_of, any_of
 from pumice.core.resources import Bools
 
 AFFINITY = "node(s) didn't match pod affinity rules"
@@ -28,12 +27,12 @@ def refuse_by_affinity(signature: Signature, peers: Peers) -> list[Refusal]:
     """Refuse the nodes that break a rule; usually there is none to break."""
     rules = []
     if signature.affinity:
-        rules.append((UNRESOLVABLE, AFFINITY, ~_near(signature, peers)))
+        rules.append((Code.UNRESOLVABLE, AFFINITY, ~_near(signature, peers)))
     if signature.anti_affinity:
-        rules.append((UNSCHEDULABLE, ANTI_AFFINITY, _too_near(signature, peers)))
+        rules.append((Code.UNSCHEDULABLE, ANTI_AFFINITY, _too_near(signature, peers)))
     if tallies := peers.repelling_pod(signature.presence):
-        repelled = np.logical_or.reduce([tally.at_nodes() > 0 for tally in tallies])
-        rules.append((UNSCHEDULABLE, EXISTING_ANTI_AFFINITY, repelled))
+        repelled = any_of(tally.at_nodes() > 0 for tally in tallies)
+        rules.append((Code.UNSCHEDULABLE, EXISTING_ANTI_AFFINITY, repelled))
     refusals: list[Refusal] = []
     left = peers.columns.all()
     for code, message, broken in rules:
@@ -47,8 +46,8 @@ def _near(signature: Signature, peers: Peers) -> Bools:
     tallies = [peers.matching(terms, term.topology_key) for term in terms]
     if all(tally.empty for tally in tallies) and _means_itself(signature):
         columns = peers.columns
-        return np.logical_and.reduce([columns.label(t.topology_key).present for t in terms])
-    return np.logical_and.reduce([tally.at_nodes() > 0 for tally in tallies])
+        return all_of(columns.label(t.topology_key).present for t in terms)
+    return all_of(tally.at_nodes() > 0 for tally in tallies)
 
 
 def _means_itself(signature: Signature) -> bool:
@@ -57,4 +56,4 @@ def _means_itself(signature: Signature) -> bool:
 
 def _too_near(signature: Signature, peers: Peers) -> Bools:
     tallies = [peers.matching((t,), t.topology_key) for t in signature.anti_affinity]
-    return np.logical_or.reduce([tally.at_nodes() > 0 for tally in tallies])
+    return any_of(tally.at_nodes() > 0 for tally in tallies)

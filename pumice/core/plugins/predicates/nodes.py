@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from pumice.core.api.core import Taint
+from pumice.core.extension import Code, Refusal
 from pumice.core.model.columns import Columns
 from pumice.core.model.signatures import Selection, Signature
-from pumice.core.plugins.predicates.refusals import UNRESOLVABLE, Refusal
 from pumice.core.selectors import tolerates
 
 CORDONED = "node(s) were unschedulable"
@@ -51,6 +51,6 @@ class NodeFilter:
         for message, nodes in reasons:
             refused = nodes & left
             if np.any(refused):
-                refusals.append(Refusal(UNRESOLVABLE, message, refused))
+                refusals.append(Refusal(Code.UNRESOLVABLE, message, refused))
                 left &= ~nodes
         return refusals

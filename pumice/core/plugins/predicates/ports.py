@@ -1,14 +1,11 @@
-"""
-Host ports: a node gives each out once (kube-scheduler's NodePorts).
-"""
+"""Host ports: a node gives each out once (kube-scheduler's NodePorts)."""
 
 from __future__ import annotations
 
-import numpy as np
-
+from pumice.core.extension import Code, Refusal
 from pumice.core.model.peers import Peers
 from pumice.core.model.signatures import Signature
-from pumice.core.plugins.predicates.refusals import UNSCHEDULABLE, Refusal
+from pumice.core.plugins.predicates.masks import any_of
 
 PORT_TAKEN = "node(s) didn't have free ports for the requested pod ports"
 
@@ -18,5 +15,5 @@ def refuse_ports(signature: Signature, peers: Peers) -> list[Refusal]:
     ports = signature.presence.ports
     if not ports:
         return []
-    taken = np.logical_or.reduce([peers.holding(port).at_nodes() > 0 for port in ports])
-    return [Refusal(UNSCHEDULABLE, PORT_TAKEN, taken)]
+    taken = any_of(peers.holding(port).at_nodes() > 0 for port in ports)
+    return [Refusal(Code.UNSCHEDULABLE, PORT_TAKEN, taken)]

@@ -1,0 +1,5 @@
+"""`python -m controllers`."""
+
+from controllers.main import main
+
+main()

@@ -1,0 +1,45 @@
+"""What the process says about itself: /healthz, /readyz and /metrics."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+from pumice.kube.metrics import CONTENT_TYPE, Metrics
+
+
+@asynccontextmanager
+async def serving(
+    address: str, is_ready: Callable[[], bool], metrics: Metrics
+) -> AsyncIterator[None]:
+    """
+    Answer at `host:port` while the block runs.
+
+    Healthy is a process that answers at all: one that loses a part of itself ends as a whole.
+    """
+
+    async def healthz(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def readyz(_: web.Request) -> web.Response:
+        if is_ready():
+            return web.Response(text="ok")
+        return web.Response(status=503, text="caches are not synced")
+
+    async def render(_: web.Request) -> web.Response:
+        return web.Response(body=await metrics.render(), headers={"Content-Type": CONTENT_TYPE})
+
+    app = web.Application()
+    app.add_routes(
+        [web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", render)]
+    )
+    host, _, port = address.rpartition(":")
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, int(port)).start()
+        yield
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,320 @@
+"""
+The Job controller: Volcano Jobs become a PodGroup and pods, and their pods' fate their phase.
+
+    caches ──change──► request ──► desk of the Job ──► work queue, one worker a Job at a time
+                                                             │
+            ┌── what the caches hold now ──► reconcile ◄─────┘
+            ▼
+         effects ──► API server ──► answers ──► caches
+
+What to do is decided in `pumice.core.jobs`; here is only when. Requests of one Job wait for each
+other; many events make one sync; a write that only moves counters waits a moment for more of
+them. What failed is tried again with longer and longer waits: a refusal counts, and after
+`max_requeues` of them the Job is terminated; an API server that is away counts for nothing.
+
+Nothing here outlives the process. When it starts, it looks at every Job and every pod as if they
+had just appeared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from controllers.caches import Caches
+from controllers.job_commands import JobCommands
+from controllers.job_effects import Away, Hands, Refused, Stale
+from controllers.job_view import JobView
+from pumice.core.api.batch import Job
+from pumice.core.api.bus import Command
+from pumice.core.api.core import Pod
+from pumice.core.api.scheduling import PodGroup
+from pumice.core.jobs import delays, durations, events, policies
+from pumice.core.jobs import membership as m
+from pumice.core.jobs import types as t
+from pumice.core.jobs.reconcile import SYNCHRONISE, reconcile
+from pumice.kube import resources
+from pumice.kube.client import Client
+from pumice.kube.clock import Clock, SystemClock
+from pumice.kube.events import Recorder
+from pumice.kube.informer import Added, Deleted, Event, Updated
+from pumice.kube.retry import wait_s
+from pumice.kube.workqueue import WorkQueue
+
+log = logging.getLogger(__name__)
+
+WORKERS: Final = 16
+MAX_REQUEUES: Final = 15
+QUIET_S: Final = 0.4
+"""How long a write of mere counters waits for more of them."""
+REST: Final = 10.0
+"""Mere syncs of one Job rest this many times as long as the last one took to decide."""
+BLOCKED_S: Final = (1.0, 60.0)
+"""Shortest and longest wait for a pod's name that somebody else holds."""
+
+
+@dataclass(slots=True)
+class Desk:
+    """What is in progress for one Job, none of which must outlive the process."""
+
+    #: requests that wait, in order, each once
+    inbox: dict[t.Request, None] = field(default_factory=dict)
+    #: a sync is wanted
+    unsynced: bool = False
+    #: an order that failed and is tried again before anything new
+    again: t.Decision | None = None
+    delayed: delays.Waiting = field(default_factory=dict)
+    #: before this (monotonic) nothing is tried again, and no mere sync is made
+    rest_until: float = 0.0
+    #: when counters are written at the latest (monotonic); 0 where none wait
+    write_by: float = 0.0
+    #: when to look again whether a pod's name is free (monotonic); 0 where all are
+    look_at: float = 0.0
+    #: lengths of the series of refusals, of failures that do not count, of names taken
+    refusals: int = 0
+    outages: int = 0
+    blocked: int = 0
+    #: warnings of the last pass and of this one; a repetition tells nothing new
+    warned: set[t.RecordEvent] = field(default_factory=set)
+    warnings: set[t.RecordEvent] = field(default_factory=set)
+
+    def wants_sync(self, now: float) -> bool:
+        """Tell whether a sync is wanted, or due."""
+        return self.unsynced or 0 < self.write_by <= now or 0 < self.look_at <= now
+
+    def next_due(self) -> float | None:
+        """Return when there is something to do again, if nothing happens before."""
+        times = [delayed.due for delayed in self.delayed.values()]
+        times += [time for time in (self.write_by, self.look_at) if time]
+        if self.again or self.unsynced:
+            times.append(self.rest_until)
+        return min(times, default=None)
+
+
+class JobController:
+    """Watches and works until `run` is cancelled; must be made before the caches run."""
+
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        recorder: Recorder,
+        *,
+        workers: int = WORKERS,
+        max_requeues: int = MAX_REQUEUES,
+        clock: Clock | None = None,
+    ) -> None:
+        self._caches = caches
+        self._recorder = recorder
+        self._max_requeues = max_requeues
+        self._clock = clock or SystemClock()
+        self._view = JobView(caches)
+        self._hands = Hands(client, self._view, self._tell)
+        self._commands = JobCommands(client, caches.commands, self._obey, clock=clock)
+        self._desks: dict[str, Desk] = {}
+        self._started = False
+        self.queue: WorkQueue[str] = WorkQueue("jobs", self._work, workers=workers, clock=clock)
+        caches.jobs.subscribe(self._on_job)
+        caches.pods.subscribe(self._on_pod)
+        caches.pod_groups.subscribe(self._on_group)
+
+    async def run(self) -> None:
+        """Look at everything there is, then at everything that changes."""
+        await self._caches.wait()
+        self._started = True
+        for key, job in self._caches.jobs.items():
+            self._on_job(Added(key, job))
+        for key, pod in self._caches.pods.items():
+            self._on_pod(Added(key, pod))
+        for key, group in self._caches.pod_groups.items():
+            self._on_group(Added(key, group))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.queue.run(), name="jobs")
+            tasks.create_task(self._commands.queue.run(), name="job commands")
+
+    # Changes become requests.
+
+    def _on_job(self, event: Event[Job, Job]) -> None:
+        if isinstance(event, Deleted):
+            self._desks.pop(event.key, None)
+            return
+        old = event.old if isinstance(event, Updated) else None
+        if request := events.job_changed(old, event.obj):
+            self._ask(event.key, request)
+
+    def _on_pod(self, event: Event[Pod, Pod]) -> None:
+        if isinstance(event, Deleted):
+            self._view.noticed(event.uid)
+            self._ask(m.job_key(event.old), events.pod_deleted(event.old))
+            return
+        key = m.job_key(event.obj)
+        if not key or not self._started:
+            return
+        old = event.old if isinstance(event, Updated) else None
+        peers = self._caches.pods_by_owner.get(m.owner_uid(event.obj.metadata)).values()
+        self._ask(key, events.pod_changed(old, event.obj, self._view.job(key), peers))
+
+    def _on_group(self, event: Event[PodGroup, PodGroup]) -> None:
+        if isinstance(event, Deleted):
+            self._view.noticed(event.uid)
+            self._ask(m.group_job_key(event.old), events.SYNCED)
+            return
+        old = event.old if isinstance(event, Updated) else None
+        if request := events.group_changed(old, event.obj):
+            self._ask(m.group_job_key(event.obj), request)
+
+    def _obey(self, key: str, command: Command) -> None:
+        if job := self._view.job(key):
+            text = (
+                f"Start to execute command {command.action}, "
+                "and clean it up to make sure executed not more than once."
+            )
+            self._tell(job, t.RecordEvent("Normal", "CommandIssued", text))
+            self._ask(key, events.command_issued(command))
+
+    def _ask(self, key: str, request: t.Request) -> None:
+        """Put a request on the Job's desk; before the start all is asked anew anyway."""
+        if not key or not self._started:
+            return
+        desk = self._desks.setdefault(key, Desk())
+        desk.delayed = delays.called_off(desk.delayed, request)
+        desk.inbox[request] = None
+        self.queue.add(key)
+
+    # Requests become actions.
+
+    async def _work(self, key: str) -> None:
+        """Go through a Job's desk, and set the time of what has to wait."""
+        desk = self._desks.get(key)
+        if desk is None or self._view.job(key) is None:
+            self._desks.pop(key, None)
+            return
+        due, desk.delayed = delays.due(desk.delayed, self._clock.monotonic())
+        desk.inbox |= dict.fromkeys(due)
+        await self._clear(key, desk)
+        if self._desks.get(key) is desk and (next_due := desk.next_due()) is not None:
+            self.queue.add_after(key, max(next_due - self._clock.monotonic(), 0.001))
+
+    async def _clear(self, key: str, desk: Desk) -> None:
+        """Work until the desk is empty or something failed; orders first, one sync at the end."""
+        resting = self._clock.monotonic() < desk.rest_until
+        if desk.again and not resting and not await self._attempt(key, desk, desk.again):
+            return
+        while desk.inbox:
+            request = next(iter(desk.inbox))
+            del desk.inbox[request]
+            if not await self._answer(key, desk, request):
+                return
+        now = self._clock.monotonic()
+        if desk.wants_sync(now) and now >= desk.rest_until:
+            await self._attempt(key, desk, SYNCHRONISE)
+
+    async def _answer(self, key: str, desk: Desk, request: t.Request) -> bool:
+        """Decide on a request as the Job is now; mere syncs are left for the end."""
+        job = self._view.job(key)
+        if job is None:
+            return False
+        decision = policies.decide(request, job)
+        if decision.action == t.SYNC:
+            desk.unsynced = True
+            return True
+        if not decision.after_s:
+            return await self._attempt(key, desk, decision)
+        after = durations.duration(decision.after_s)
+        text = f"Execute action {decision.action} after {after}"
+        self._tell(job, t.RecordEvent("Normal", "ExecuteAction", text))
+        desk.delayed = delays.scheduled(desk.delayed, decision, self._clock.monotonic())
+        return True
+
+    async def _attempt(self, key: str, desk: Desk, decision: t.Decision) -> bool:
+        """Run an action; where it fails, keep it for later and return False."""
+        job = self._view.job(key)
+        if job is None:
+            return False
+        try:
+            await self._run(job, desk, decision)
+        except Refused as error:
+            log.warning("job %s: %s: refused: %s", key, decision.action, error)
+            self._refused(job, desk, decision, error)
+            return False
+        except (Stale, Away) as error:
+            log.info("job %s: %s: again: %s", key, decision.action, error)
+            self._keep(desk, decision, wait_s(desk.outages, base_s=0.02, cap_s=5.0))
+            desk.outages += 1
+            return False
+        desk.refusals = desk.outages = 0
+        if decision.action != t.SYNC:
+            desk.again = None
+            desk.delayed = delays.settled(desk.delayed, decision)
+        return True
+
+    async def _run(self, job: Job, desk: Desk, decision: t.Decision) -> None:
+        """Decide on the present state and carry it out."""
+        began = self._clock.monotonic()
+        effects = reconcile(self._view.observed(job), decision, self._clock.now())
+        now = self._clock.monotonic()
+        if decision.action == t.SYNC:
+            desk.unsynced = False
+            desk.rest_until = now + (now - began) * REST
+        desk.warned, desk.warnings = desk.warnings, set()
+        blocked = await self._hands.carry_out(job, _timely(desk, effects, now))
+        if any(isinstance(effect, t.PatchJob) for effect in effects):
+            self._ask(job.metadata.key, events.SYNCED)
+        self._wait_for_names(job, desk, blocked)
+
+    def _refused(self, job: Job, desk: Desk, decision: t.Decision, error: Refused) -> None:
+        """Count a refusal; one too many, and the Job is terminated instead."""
+        if error.event:
+            self._tell(job, error.event)
+        if 0 <= self._max_requeues <= desk.refusals:
+            text = f"Job failed on action {decision.action} for retry limit reached"
+            self._tell(job, t.RecordEvent("Normal", "ExecuteAction", text))
+            desk.refusals, desk.again, desk.rest_until = 0, None, 0.0
+            self._ask(job.metadata.key, t.Request(action=t.TERMINATE))
+            return
+        self._keep(desk, decision, wait_s(desk.refusals, base_s=0.005, cap_s=1000.0))
+        desk.refusals += 1
+
+    def _keep(self, desk: Desk, decision: t.Decision, seconds: float) -> None:
+        """Have what failed done again after a while."""
+        desk.rest_until = self._clock.monotonic() + seconds
+        if decision.action == t.SYNC:
+            desk.unsynced = True
+        else:
+            desk.again = decision
+
+    def _wait_for_names(self, job: Job, desk: Desk, blocked: int) -> None:
+        """Look again later where others hold names of pods; the caches may never show whose."""
+        if not blocked:
+            desk.blocked, desk.look_at = 0, 0.0
+            return
+        base_s, cap_s = BLOCKED_S
+        desk.look_at = self._clock.monotonic() + wait_s(desk.blocked, base_s=base_s, cap_s=cap_s)
+        desk.blocked += 1
+        if desk.blocked > 1:
+            text = f"Error creating pods: {blocked} of their names belong to pods of others"
+            self._tell(job, t.RecordEvent("Warning", "FailedCreate", text))
+
+    def _tell(self, job: Job, event: t.RecordEvent) -> None:
+        """Record an event; a warning that the last pass gave as well is not repeated."""
+        desk = self._desks.get(job.metadata.key)
+        if desk is not None and event.type == "Warning":
+            desk.warnings.add(event)
+            if event in desk.warned:
+                return
+        self._recorder.record(resources.JOBS, job.metadata, event.type, event.reason, event.message)
+
+
+def _timely(desk: Desk, effects: Sequence[t.Effect], now: float) -> Sequence[t.Effect]:
+    """Leave out a write of counters alone until its time has come."""
+    writes = [e for e in effects if isinstance(e, t.PatchStatus)]
+    if writes and not any(e.urgent for e in writes):
+        if not desk.write_by:
+            desk.write_by = now + QUIET_S
+        if now < desk.write_by:
+            return [e for e in effects if not isinstance(e, t.PatchStatus)]
+    desk.write_by = 0.0
+    return effects

@@ -1,0 +1,106 @@
+"""
+What the caches hold of one Job, put together for the core.
+
+The caches lag behind our own writes by a moment. Answers close most of that gap; a deletion that
+took effect at once leaves nothing to answer with, so its object is remembered here as gone until
+the caches have noticed.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from controllers.caches import Caches
+from pumice.core.admission.jobs import defaults
+from pumice.core.api.batch import Job
+from pumice.core.api.core import Pod
+from pumice.core.api.scheduling import PodGroup
+from pumice.core.jobs import membership as m
+from pumice.core.jobs import volumes
+from pumice.core.jobs.types import Observed
+
+
+class JobView:
+    """Reads the caches, and takes the answers of writes."""
+
+    def __init__(self, caches: Caches) -> None:
+        self._caches = caches
+        #: uids of what we deleted and the caches still show
+        self._gone: set[str] = set()
+
+    def job(self, key: str) -> Job | None:
+        """Return the Job of a name, with the defaults of admission."""
+        job = self._caches.jobs.get(key)
+        return None if job is None else defaults(job)
+
+    def observed(self, job: Job) -> Observed:
+        """Return all that the core asks about."""
+        meta = job.metadata
+        owned = self._caches.pods_by_owner.get(meta.uid).values()
+        pods = {pod.metadata.name: self._leaving(pod) for pod in owned}
+        claims = (name for name in volumes.wanted(job) if self._has_claim(meta.namespace, name))
+        return Observed(
+            job=job,
+            pods=pods,
+            taken=self._taken(job, pods),
+            group=self._group(job),
+            queue=self._caches.queues.get(job.spec.queue),
+            claims=frozenset(claims),
+            priorities={name: c.value for name, c in self._caches.priority_classes.items()},
+        )
+
+    def changed(self, obj: Job | Pod | PodGroup) -> None:
+        """Take an object as a write left it."""
+        if isinstance(obj, Job):
+            self._caches.jobs.observe(obj)
+        elif isinstance(obj, PodGroup):
+            self._caches.pod_groups.observe(obj)
+        elif obj.spec.scheduler_name in self._caches.scheduler_names:
+            self._caches.pods.observe(obj)
+
+    def deleted(self, key: str, uid: str, last: Pod | PodGroup | None) -> None:
+        """Take that an object is gone or going; `last` is what the server said of it."""
+        if last is not None and last.metadata.deletion_timestamp is not None:
+            self.changed(last)
+            return
+        for kept in (self._caches.pods.get(key), self._caches.pod_groups.get(key)):
+            if kept is not None and kept.metadata.uid == uid:
+                self._gone.add(uid)
+
+    def noticed(self, uid: str) -> None:
+        """Forget what the caches no longer show."""
+        self._gone.discard(uid)
+
+    def _leaving(self, pod: Pod) -> Pod:
+        """Return the pod as being deleted where we know better than the cache."""
+        meta = pod.metadata
+        if meta.uid not in self._gone or m.is_terminating(pod):
+            return pod
+        going = msgspec.structs.replace(meta, deletion_timestamp=meta.creation_timestamp or "")
+        return msgspec.structs.replace(pod, metadata=going)
+
+    def _taken(self, job: Job, pods: dict[str, Pod]) -> frozenset[str]:
+        """Return the names of the Job's missing pods under which others' pods exist."""
+        namespace = job.metadata.namespace
+        wanted = (
+            m.pod_name(job, task, index)
+            for task in job.spec.tasks or ()
+            for index in range(task.replicas)
+        )
+        missing = (name for name in wanted if name not in pods)
+        return frozenset(name for name in missing if self._caches.pods.get(f"{namespace}/{name}"))
+
+    def _group(self, job: Job) -> PodGroup | None:
+        """Return the Job's PodGroup; older ones have the Job's name alone."""
+        meta = job.metadata
+        for name in (m.group_name(job), meta.name):
+            group = self._caches.pod_groups.get(f"{meta.namespace}/{name}")
+            if group is None or m.owner_uid(group.metadata) != meta.uid:
+                continue
+            if group.metadata.uid in self._gone or group.metadata.deletion_timestamp:
+                continue
+            return group
+        return None
+
+    def _has_claim(self, namespace: str, name: str) -> bool:
+        return self._caches.claims.get(f"{namespace}/{name}") is not None

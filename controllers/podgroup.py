@@ -1,0 +1,202 @@
+"""
+The PodGroup controller: a group for every pod of ours that names none.
+
+    pods without a group, by the name of the group they belong to ──┐
+    ReplicaSets and StatefulSets ───────────────────────────────────┴──► one worker a group
+
+What to do is decided in `pumice.core.groups`. The group is created once for all its pods, then
+each pod is annotated. Where the API server refuses a group, its pods are told by an event and
+looked at again when they change; the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final, TypeVar, assert_never
+
+from controllers.caches import Cache, Caches, Index, Workload
+from pumice.core import names
+from pumice.core.api.core import Pod
+from pumice.core.api.scheduling import PodGroup
+from pumice.core.groups import reconcile as g
+from pumice.core.quantity import QuantityError
+from pumice.kube import resources
+from pumice.kube.client import Client, Preconditions
+from pumice.kube.clock import Clock
+from pumice.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
+from pumice.kube.events import Recorder
+from pumice.kube.informer import Deleted, Event
+from pumice.kube.patches import MergePatch
+from pumice.kube.resources import Object, Plain, Resource
+from pumice.kube.workqueue import WorkQueue
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=Object)
+
+WORKERS: Final = 5
+IN_FLIGHT: Final = 16
+OWNERS: Final[dict[str, Resource[Plain]]] = {
+    resource.kind: Resource(resource.api_version, resource.kind, resource.plural, Plain)
+    for resource in (
+        resources.REPLICA_SETS,
+        resources.STATEFUL_SETS,
+        resources.DAEMON_SETS,
+        resources.KUBERNETES_JOBS,
+    )
+}
+
+
+class PodGroupController:
+    """Watches and works until `run` is cancelled; make it before the caches run."""
+
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        events: Recorder,
+        *,
+        workers: int = WORKERS,
+        clock: Clock | None = None,
+    ) -> None:
+        self._client = client
+        self._caches = caches
+        self._events = events
+        self._slots = asyncio.Semaphore(IN_FLIGHT)
+        #: groups of workloads that have no replicas
+        self._empty: set[str] = set()
+        #: by group, what each of its pods was told about why it has none
+        self._told: dict[str, dict[str, str]] = {}
+        self.queue: WorkQueue[str] = WorkQueue(
+            "podgroups", self._work, workers=workers, clock=clock
+        )
+        #: pods that name no group, by `namespace/name` of the one they belong to
+        self._ungrouped: Index[Pod] = Index(caches.pods, self._group_key)
+        caches.pods.subscribe(self._on_pod)
+        self._follow(caches.replica_sets)
+        self._follow(caches.stateful_sets)
+
+    async def run(self) -> None:
+        """Follow pods and workloads."""
+        await self._caches.wait()
+        await self.queue.run()
+
+    # Changes become keys.
+
+    def _group_key(self, pod: Pod) -> str | None:
+        if not g.wants_group(pod, self._caches.scheduler_names):
+            return None
+        return f"{pod.metadata.namespace}/{g.group_name(pod)}"
+
+    def _on_pod(self, event: Event[Pod, Pod]) -> None:
+        if not isinstance(event, Deleted) and (key := self._group_key(event.obj)):
+            self.queue.add(key)
+
+    def _follow(self, workloads: Cache[T, Workload]) -> None:
+        """Look at the group of a workload when it loses its last replica, or gets a first."""
+
+        def on_change(event: Event[T, Workload]) -> None:
+            row = event.old if isinstance(event, Deleted) else workloads.get(event.key)
+            if row is None:
+                return
+            key = f"{row.namespace}/{g.name_for(row.uid)}"
+            was_empty = key in self._empty
+            is_empty = not row.replicas and not isinstance(event, Deleted)
+            (self._empty.add if is_empty else self._empty.discard)(key)
+            if was_empty != is_empty:
+                self.queue.add(key)
+
+        workloads.subscribe(on_change)
+
+    # Keys become effects.
+
+    async def _work(self, key: str) -> None:
+        """Do what one group needs; what the API server refuses is told to the pods."""
+        group = self._caches.pod_groups.get(key)
+        if key in self._empty:
+            await self._carry_out(g.reconcile_workload(0, group))
+            return
+        pods = sorted(
+            self._ungrouped.get(key).values(),
+            key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name),
+        )
+        if not pods:
+            self._told.pop(key, None)
+            return
+        owners = await self._owners(pods[0]) if group is None else []
+        try:
+            await self._carry_out(g.reconcile(pods, owners, exists=group is not None))
+        except (Invalid, QuantityError) as error:
+            self._refused(key, pods, error)  # It stays so until a pod changes.
+        except Forbidden as error:
+            self._refused(key, pods, error)
+            raise  # A quota may have room later.
+
+    async def _owners(self, pod: Pod) -> list[Mapping[str, str]]:
+        """Return the annotations of the pod's owners as they are now; one that is gone has none."""
+        found: list[Mapping[str, str]] = []
+        for owner in g.inherits_from(pod):
+            try:
+                obj = await self._client.get(OWNERS[owner.kind], pod.metadata.namespace, owner.name)
+            except NotFound:
+                continue
+            if obj.metadata.uid == owner.uid:
+                found.append(obj.metadata.annotations or {})
+        return found
+
+    async def _carry_out(self, effects: Sequence[g.Effect]) -> None:
+        """Do all effects in order, annotations at the same time; raise the first error."""
+        annotations: list[g.AnnotatePod] = []
+        for effect in effects:
+            match effect:
+                case g.CreatePodGroup(group=group):
+                    await self._create(group)
+                case g.DeletePodGroup():
+                    await self._delete(effect)
+                case g.AnnotatePod():
+                    annotations.append(effect)
+                case other:
+                    assert_never(other)
+        done = await asyncio.gather(*map(self._annotate, annotations), return_exceptions=True)
+        for error in done:
+            if error is not None:
+                raise error
+
+    async def _create(self, group: PodGroup) -> None:
+        namespace = group.metadata.namespace
+        with suppress(AlreadyExists):
+            created = await self._client.create(resources.POD_GROUPS, namespace, group)
+            self._caches.pod_groups.observe(created)
+
+    async def _delete(self, effect: g.DeletePodGroup) -> None:
+        given = Preconditions(uid=effect.uid)
+        with suppress(NotFound, Conflict):
+            await self._client.delete(
+                resources.POD_GROUPS, effect.namespace, effect.name, given=given
+            )
+
+    async def _annotate(self, effect: g.AnnotatePod) -> None:
+        """Annotate a pod; one that is gone, or another by now, needs nothing."""
+        patch = MergePatch({"metadata": {"annotations": {names.GROUP_NAME: effect.group}}})
+        given = Preconditions(uid=effect.uid)
+        async with self._slots:
+            with suppress(NotFound, Conflict):
+                pod = await self._client.patch(
+                    resources.PODS, effect.namespace, effect.name, patch, given=given
+                )
+                self._caches.pods.observe(pod)
+
+    def _refused(self, key: str, pods: Sequence[Pod], error: Exception) -> None:
+        """Tell the pods why they have no group, each reason once."""
+        message = error.message if isinstance(error, ApiError) else str(error)
+        text = f"Failed to create PodGroup: {message}"
+        old = self._told.get(key, {})
+        self._told[key] = {pod.metadata.uid: text for pod in pods}
+        for pod in pods:
+            if old.get(pod.metadata.uid) != text:
+                self._events.record(
+                    resources.PODS, pod.metadata, "Warning", "FailedCreatePodGroup", text
+                )

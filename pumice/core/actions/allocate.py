@@ -1,0 +1,125 @@
+"""
+allocate: give idle resources to the jobs that may have them.
+
+Queues take turns, and after each job the order of the queues is looked at again; within a queue
+jobs go in order. A job is placed in one statement. When the plugins then call it ready, the
+statement is kept, and the job waits for another turn with what is left of it; otherwise it holds
+what it was promised until the session ends, or, where even that is not enough, nothing.
+"""
+
+from __future__ import annotations
+
+from pumice.core.actions.placing import Attempt
+from pumice.core.actions.turns import Turns
+from pumice.core.actions.worksheets import Worksheet, worksheet
+from pumice.core.fitness import Limit
+from pumice.core.ids import JobKey
+from pumice.core.model.jobs import JobInfo
+from pumice.core.model.queues import QueueInfo
+from pumice.core.plan import Reason
+from pumice.core.session import Session
+from pumice.core.statement import Statement
+
+NAME = "allocate"
+
+
+class Allocate:
+    """The action."""
+
+    name = NAME
+
+    def execute(self, ssn: Session) -> None:
+        """Go round the queues until none has a job left to try."""
+        sheets = _collect(ssn)
+        turns = Turns(ssn, (job for job in ssn.active if job.key in sheets))
+        while (queue := turns.next_queue()) is not None:
+            if ssn.is_overused(queue):
+                _hold(ssn, queue, turns.left(queue))
+                continue
+            job = turns.next_job(queue)
+            if job is None:
+                continue
+            sheet = sheets[job.key]
+            statement = _try(ssn, job, queue, sheet)
+            if statement is not None and ssn.is_ready(job):
+                statement.commit()
+                if sheet:
+                    turns.put_job(job)
+            turns.put_queue(queue)
+
+
+def _collect(ssn: Session) -> dict[JobKey, Worksheet]:
+    """Return the worksheets of the jobs that may be tried."""
+    sheets = {}
+    admits = "enqueue" in ssn.conf.actions
+    for job in ssn.active:
+        if job.is_pending:
+            if admits:
+                continue
+            ssn.enqueue(job, _UNASKED)
+        sheet = worksheet(ssn, job)
+        if sheet and _may_be_tried(ssn, job):
+            sheets[job.key] = sheet
+    return sheets
+
+
+_UNASKED = Reason(NAME, "", "no enqueue action is configured")
+
+
+def _may_be_tried(ssn: Session, job: JobInfo) -> bool:
+    invalid = ssn.invalid(job)
+    if invalid is not None:
+        trouble = ssn.trouble(job)
+        trouble.message, trouble.invalid = invalid.message, invalid.reason
+        return False
+    if _wants_topology(job):
+        ssn.trouble(job).message = "a network topology is required, and hypernodes are not ready"
+        return False
+    return True
+
+
+def _wants_topology(job: JobInfo) -> bool:
+    """Return whether the job, or a part of it, must stay within a tier of the network."""
+    wanted = [job.group.spec.network_topology, *(p.network_topology for p in job.policies)]
+    return any(t and t.mode == "hard" and t.highest_tier_allowed is not None for t in wanted)
+
+
+def _hold(ssn: Session, queue: QueueInfo, jobs: list[JobInfo]) -> None:
+    """Write down that the queue has had all that it may have."""
+    limit = ssn.findings.limits.get(queue.name) or Limit(f"queue {queue.name} is overused")
+    for job in jobs:
+        trouble = ssn.trouble(job)
+        if not trouble.message:
+            trouble.message, trouble.by_queue = limit.message, not limit.by_capacity
+
+
+def _try(ssn: Session, job: JobInfo, queue: QueueInfo, sheet: Worksheet) -> Statement | None:
+    if job.policies:
+        return _try_sub_jobs(ssn, job, queue, sheet)
+    return Attempt(ssn, job, None, queue, sheet.tasks, ssn.statement()).run()
+
+
+def _try_sub_jobs(
+    ssn: Session, job: JobInfo, queue: QueueInfo, sheet: Worksheet
+) -> Statement | None:
+    """
+    Place sub-job after sub-job until the job is ready.
+
+    A sub-job that cannot be made ready gives back what it took and is out of this try; one that
+    can has another turn while it has tasks.
+    """
+    whole = ssn.statement()
+    while sheet.sub_jobs:
+        sub_job, tasks = sheet.next_sub_job()
+        part = Attempt(ssn, job, sub_job, queue, tasks, ssn.statement()).run()
+        if not part:
+            continue
+        whole.merge(part)
+        if tasks:
+            sheet.put_sub_job(ssn, job, sub_job, tasks)
+        if ssn.is_ready(job):
+            break
+    if whole and (ssn.is_ready(job) or ssn.is_pipelined(job)):
+        return whole
+    whole.discard()
+    return None

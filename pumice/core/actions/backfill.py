@@ -1,0 +1,57 @@
+"""
+backfill: place the tasks that ask for nothing.
+
+They take no resources but a pod slot, so predicates alone decide where they may go, and no limit
+of the queue concerns them. As soon as their job is ready, all of it that is allocated is sent out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pumice.core.actions.turns import Turns
+from pumice.core.model.jobs import JobInfo
+from pumice.core.model.tasks import Status, Task
+from pumice.core.session import Session
+from pumice.core.statement import dispatch
+
+NAME = "backfill"
+
+
+class Backfill:
+    """The action."""
+
+    name = NAME
+
+    def execute(self, ssn: Session) -> None:
+        """Place every task that asks for nothing, in order of queues, jobs and tasks."""
+        for job, task in list(ordered(ssn)):
+            view = ssn.views.of(task.cls)
+            picks = view.free_of_resources()
+            if not picks:
+                ssn.trouble(job).tasks[task.uid] = view.errors(resources=False)
+                continue
+            ssn.space.place([task], picks, Status.ALLOCATED)
+            if ssn.is_ready(job):
+                dispatch(ssn.space, job)
+
+
+def ordered(ssn: Session) -> Iterator[tuple[JobInfo, Task]]:
+    """Yield the tasks to place. The order of the queues is settled once."""
+    turns = Turns(ssn, (job for job in ssn.active if _has_any(job) and _may_be_tried(ssn, job)))
+    while (queue := turns.next_queue()) is not None:
+        while (job := turns.next_job(queue)) is not None:
+            for task in sorted(filter(_is_eligible, job.tasks.values()), key=ssn.task_key):
+                yield job, task
+
+
+def _has_any(job: JobInfo) -> bool:
+    return not job.is_pending and job.counts.total.pending_best_effort > 0
+
+
+def _may_be_tried(ssn: Session, job: JobInfo) -> bool:
+    return ssn.invalid(job) is None
+
+
+def _is_eligible(task: Task) -> bool:
+    return task.status is Status.PENDING and task.cls.best_effort and not task.gates

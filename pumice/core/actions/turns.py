@@ -1,0 +1,55 @@
+"""
+Turns: which queue is next, and which of its jobs.
+
+Queues and jobs stand in heaps by their keys at the moment they are put in. That is enough: what
+an action does between taking out and putting back changes the keys of nothing that is still in.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from itertools import count
+
+from pumice.core.model.jobs import JobInfo
+from pumice.core.model.queues import QueueInfo
+from pumice.core.session import OrderKey, Session
+
+
+class Turns:
+    """Queues by queue order, in each of them jobs by job order."""
+
+    def __init__(self, ssn: Session, jobs: Iterable[JobInfo]) -> None:
+        self._ssn = ssn
+        self._serial = count()
+        self._jobs: dict[str, list[tuple[OrderKey, int, JobInfo]]] = {}
+        self._queues: list[tuple[OrderKey, int, QueueInfo]] = []
+        for job in jobs:
+            row = (ssn.job_key(job), next(self._serial), job)
+            self._jobs.setdefault(job.queue, []).append(row)
+        for name, heap in self._jobs.items():
+            heapq.heapify(heap)
+            self.put_queue(ssn.queues[name])
+
+    def next_queue(self) -> QueueInfo | None:
+        """Take out the first queue."""
+        return heapq.heappop(self._queues)[2] if self._queues else None
+
+    def next_job(self, queue: QueueInfo) -> JobInfo | None:
+        """Take out the first job of a queue."""
+        heap = self._jobs[queue.name]
+        return heapq.heappop(heap)[2] if heap else None
+
+    def put_queue(self, queue: QueueInfo) -> None:
+        """Let a queue wait for its next turn."""
+        row = (self._ssn.queue_key(queue), next(self._serial), queue)
+        heapq.heappush(self._queues, row)
+
+    def put_job(self, job: JobInfo) -> None:
+        """Let a job wait for its next turn."""
+        row = (self._ssn.job_key(job), next(self._serial), job)
+        heapq.heappush(self._jobs[job.queue], row)
+
+    def left(self, queue: QueueInfo) -> list[JobInfo]:
+        """Return the jobs of a queue that have not had a turn."""
+        return [job for _, _, job in self._jobs[queue.name]]

@@ -1,0 +1,327 @@
+"""
+Closing: what a session has to say of groups, pods and queues once all actions have run.
+
+Only jobs that were looked at are reported: of all others the status is what it was. Texts and
+conditions are Volcano's. Nothing is compared with what is stored; whoever writes the status
+leaves out what would change nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import numpy as np
+
+from pumice.core.api.scheduling import PodGroupCondition
+from pumice.core.fitness import FitErrors, Limit, Trouble
+from pumice.core.ids import JobKey, PodUid
+from pumice.core.model.jobs import JobInfo
+from pumice.core.model.queues import QueueInfo
+from pumice.core.model.snapshots import Snapshot
+from pumice.core.model.tasks import Status, Task
+from pumice.core.phases import phase_of
+from pumice.core.plan import (
+    Allocate,
+    Enqueue,
+    GroupStatus,
+    Placement,
+    Plan,
+    PodNote,
+    QueueUse,
+    Reason,
+)
+from pumice.core.readiness import job_ready
+from pumice.core.resources import Floats, as_text, plus
+from pumice.core.timestamps import stamp
+from pumice.core.workspace import Trial, Workspace
+
+Event = tuple[Literal["Normal", "Warning"], str, str]
+ConditionType = Literal["Unschedulable", "Scheduled"]
+
+NOT_ENOUGH_RESOURCES: Final = "NotEnoughResources"
+QUEUE_NOT_FOUND: Final = "QueueNotFound"
+READY: Final = "tasks in gang are ready to be scheduled"
+_GANG: Final = "tasks in gang unschedulable"
+_NO_TROUBLE = Trouble()
+_NOTED = Status.PENDING | Status.ALLOCATED | Status.PIPELINED
+
+
+@dataclass(slots=True)
+class Findings:
+    """What actions and plugins write down in the course of a session."""
+
+    troubles: dict[JobKey, Trouble] = field(default_factory=dict)
+    #: groups whose gang could not be placed: reason of the condition
+    unschedulable: dict[JobKey, str] = field(default_factory=dict)
+    #: groups whose gang is ready
+    schedulable: set[JobKey] = field(default_factory=set)
+    #: why a queue could not have more, as last found
+    limits: dict[str, Limit] = field(default_factory=dict)
+    enqueued: list[Enqueue] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def trouble(self, job: JobInfo) -> Trouble:
+        """Return the record of what keeps a job's tasks from being placed."""
+        found = self.troubles.get(job.key)
+        if found is None:
+            found = self.troubles[job.key] = Trouble()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """A session's state at its end, and the texts made of it."""
+
+    id: str
+    now: float
+    snapshot: Snapshot
+    space: Workspace
+    findings: Findings
+
+    def plan(self, active: Iterable[JobInfo], stranded: Iterable[JobInfo]) -> Plan:
+        """Return all that was decided."""
+        groups = [self._group(job) for job in active]
+        groups += [self._stranded(job) for job in stranded]
+        return Plan(
+            session=self.id,
+            now=self.now,
+            allocations=tuple(self._allocations()),
+            enqueued=tuple(self.findings.enqueued),
+            groups=tuple(groups),
+            queues=tuple(self._queues()),
+            warnings=tuple(self.findings.warnings),
+        )
+
+    def _allocations(self) -> Iterable[Allocate]:
+        for commitment in self.space.committed:
+            job = self.space.jobs[commitment.job]
+            placements = tuple(Placement(t.uid, t.node) for t in commitment.tasks)
+            yield Allocate(job.key, job.uid, placements, self._placed(job, len(placements)))
+
+    def _placed(self, job: JobInfo, n: int) -> Reason:
+        total = job.counts.total
+        message = (
+            f"{n} of {total.total} tasks placed; with them {total.ready} are ready"
+            f" of the {job.min_available} that the gang needs"
+        )
+        numbers = {
+            "placed": float(n),
+            "ready": float(total.ready),
+            "minAvailable": float(job.min_available),
+        }
+        return Reason("allocate", "gang", message, numbers)
+
+    # Groups.
+
+    def _group(self, job: JobInfo) -> GroupStatus:
+        reason = self.findings.unschedulable.get(job.key)
+        phase = phase_of(job, unschedulable=reason is not None)
+        trouble = self.findings.troubles.get(job.key, _NO_TROUBLE)
+        counts = job.counts.total.by_status
+        waits = reason is not None or any(status & _NOTED for status in counts)
+        text = fit_error(job, trouble, self.space.last) if waits else ""
+        held = job.is_pending and bool(trouble.message)
+        conditions = [c for c in job.group.status.conditions or () if c.type]
+        if reason is not None:
+            message = f"{self._lacking(job)}/{job.counts.total.total} {_GANG}: {text}"
+            conditions = _with(conditions, self._condition("Unschedulable", reason, message))
+        elif held:
+            conditions = _with(
+                conditions,
+                self._condition("Unschedulable", NOT_ENOUGH_RESOURCES, trouble.message),
+            )
+        elif job.key in self.findings.schedulable:
+            conditions = _with(conditions, self._condition("Scheduled", READY, ""))
+        return GroupStatus(
+            job=job.key,
+            group_uid=job.uid,
+            phase=phase,
+            running=counts.get(Status.RUNNING, 0),
+            succeeded=counts.get(Status.SUCCEEDED, 0),
+            failed=counts.get(Status.FAILED, 0),
+            conditions=tuple(conditions),
+            event=self._event(job, phase, trouble, text),
+            pods=self._notes(job, trouble, text) if waits else {},
+            reason=self._waiting(job, trouble, text) if waits or held else None,
+        )
+
+    def _condition(self, kind: ConditionType, reason: str, message: str) -> PodGroupCondition:
+        return PodGroupCondition(
+            type=kind,
+            status="True",
+            transition_id=self.id,
+            last_transition_time=stamp(self.now),
+            reason=reason,
+            message=message,
+        )
+
+    def _lacking(self, job: JobInfo) -> int:
+        """Return how many tasks the gang lacks, those aside that had found a node."""
+        found = sum(
+            task.status is Status.PENDING
+            and (trial := self.space.last.get(task.uid)) is not None
+            and trial.status is Status.ALLOCATED
+            for task in job.tasks.values()
+        )
+        return job.min_available - job.counts.total.ready - found
+
+    def _event(self, job: JobInfo, phase: str, trouble: Trouble, text: str) -> Event | None:
+        if job.is_pending and trouble.message:
+            return ("Normal", "Unschedulable", trouble.message)
+        total = job.counts.total
+        if phase in ("Unknown", "Pending", "Inqueue"):
+            if not total.total or job.key in self.findings.schedulable:
+                return None
+            return ("Warning", "Unschedulable", f"{total.pending}/{total.total} {_GANG}: {text}")
+        changed = phase != job.group.status.phase
+        return ("Normal", "Scheduled", "pod group is ready") if changed else None
+
+    def _stranded(self, job: JobInfo) -> GroupStatus:
+        """Report a job whose queue does not exist: nothing but that can be said."""
+        status = job.group.status
+        message = f"queue {job.queue} not found"
+        condition = self._condition("Unschedulable", QUEUE_NOT_FOUND, message)
+        note = PodNote("Unschedulable", message, by_capacity=False)
+        pending = [t.uid for t in job.tasks.values() if t.status is Status.PENDING and not t.gates]
+        counts = job.counts.total.by_status
+        return GroupStatus(
+            job=job.key,
+            group_uid=job.uid,
+            phase=status.phase or "Pending",
+            running=counts.get(Status.RUNNING, 0),
+            succeeded=counts.get(Status.SUCCEEDED, 0),
+            failed=counts.get(Status.FAILED, 0),
+            conditions=tuple(_with(status.conditions or (), condition)),
+            event=("Warning", "Unschedulable", message),
+            pods=dict.fromkeys(pending, note),
+            reason=Reason("session", "", message),
+        )
+
+    def _waiting(self, job: JobInfo, trouble: Trouble, text: str) -> Reason:
+        """Return why a job, or a part of it, waits: what it needs, and what is free."""
+        errors = next(iter(trouble.tasks.values()), FitErrors())
+        numbers = dict(trouble.numbers)
+        numbers["minAvailable"] = float(job.min_available)
+        numbers["ready"] = float(job.counts.total.ready)
+        free = self.snapshot.nodes.idle.clip(min=0).sum(axis=1) if trouble.tasks else None
+        for row, amount in enumerate(_needed(job).tolist()):
+            if amount and free is not None:
+                numbers[f"needed {self.snapshot.names[row]}"] = amount
+                numbers[f"free {self.snapshot.names[row]}"] = float(free[row])
+        action = "enqueue" if job.is_pending else "allocate"
+        return Reason(action, "gang", trouble.message or text, numbers, errors.reasons)
+
+    # Pods.
+
+    def _notes(self, job: JobInfo, trouble: Trouble, text: str) -> dict[PodUid, PodNote]:
+        """Return the PodScheduled conditions of the job's waiting pods."""
+        notes: dict[PodUid, PodNote] = {}
+        held = trouble.by_queue or bool(trouble.invalid) or job.is_pending
+        common = PodNote("Unschedulable", text, by_capacity=not held)
+        by_errors: dict[int, PodNote] = {}
+        for task in job.tasks.values():
+            if not task.status & _NOTED or task.gates:
+                continue
+            trial = self.space.last.get(task.uid) or Trial(task.status, task.node)
+            errors = trouble.tasks.get(task.uid)
+            if trial.status is not Status.PENDING:
+                notes[task.uid] = self._found_room(task, trial)
+            elif task.uid in trouble.over_limit:
+                limit = trouble.over_limit[task.uid]
+                notes[task.uid] = PodNote("Unschedulable", limit.message, "", limit.by_capacity)
+            elif errors is not None:
+                note = by_errors.get(id(errors))
+                if note is None:
+                    note = by_errors[id(errors)] = PodNote("Unschedulable", str(errors))
+                notes[task.uid] = note
+            else:
+                notes[task.uid] = common
+        return notes
+
+    def _found_room(self, task: Task, trial: Trial) -> PodNote:
+        where = f"Pod {task.key} can possibly be assigned to {trial.node}, once"
+        if trial.status is Status.ALLOCATED:
+            return PodNote("Schedulable", f"{where} minAvailable is satisfied", trial.node)
+        node = trial.node if task.uid in self.space.evicted_for else ""
+        message = f"{where} resource is released and minAvailable is satisfied"
+        return PodNote("Unschedulable", message, node)
+
+    # Queues.
+
+    def _queues(self) -> Iterable[QueueUse]:
+        """Add up what each queue holds, and let its ancestors hold it too."""
+        held: dict[str, Floats] = {q: s.allocated for q, s in self.snapshot.usage.items()}
+        for commitment in self.space.committed:
+            queue = self.space.jobs[commitment.job].queue
+            for cls, n in Counter(task.cls for task in commitment.tasks).items():
+                held[queue] = plus(held[queue], cls.req * n)
+        total: dict[str, Floats] = {}
+        for name, amount in held.items():
+            for queue in self._with_ancestors(name):
+                total[queue] = plus(total[queue], amount) if queue in total else amount
+        for name in self.snapshot.queues:
+            yield QueueUse(name, self._amounts(total[name]) if name in total else {})
+
+    def _with_ancestors(self, name: str) -> Iterable[str]:
+        seen: dict[str, None] = {}
+        queue: QueueInfo | None = self.snapshot.queues.get(name)
+        while queue is not None and queue.name not in seen:
+            seen[queue.name] = None
+            queue = self.snapshot.queues.get(queue.parent)
+        return seen
+
+    def _amounts(self, vector: Floats) -> dict[str, str]:
+        amounts = zip(self.snapshot.names, vector.tolist(), strict=False)
+        return {name: as_text(name, amount) for name, amount in amounts if amount > 0}
+
+
+def fit_error(job: JobInfo, trouble: Trouble, last: dict[PodUid, Trial]) -> str:
+    """Return in a sentence why a job waits: its tasks by status, and the first thing amiss."""
+    by_status = {s.title: n for s, n in job.counts.total.by_status.items()}
+    histogram = _histogram({**by_status, "minAvailable": job.min_available})
+    text = f"pod group is {'' if job_ready(job) else 'not '}ready, {histogram}"
+    reasons = Counter(
+        "Schedulable"
+        if (trial := last.get(task.uid)) is not None and trial.status is Status.ALLOCATED
+        else "Unschedulable"
+        for task in job.tasks.values()
+        if task.status is Status.PENDING
+    )
+    if reasons:
+        text = f"{text}; Pending: {_histogram(reasons)}"
+    if trouble.message:
+        return f"{text}. Origin reason is: {trouble.message}"
+    for uid, errors in trouble.tasks.items():
+        return f"{text}. Origin reason is {job.tasks[PodUid(uid)].name}: {errors}"
+    for uid, limit in trouble.over_limit.items():
+        return f"{text}. Origin reason is {job.tasks[PodUid(uid)].name}: {limit.message}"
+    return text
+
+
+def _histogram(counts: dict[str, int] | Counter[str]) -> str:
+    return ", ".join(sorted(f"{n} {name}" for name, n in counts.items()))
+
+
+def _with(
+    conditions: Iterable[PodGroupCondition], new: PodGroupCondition
+) -> list[PodGroupCondition]:
+    """Return the conditions with `new` in the place of the one of its type."""
+    found = list(conditions)
+    for i, old in enumerate(found):
+        if old.type == new.type:
+            found[i] = new
+            return found
+    return [*found, new]
+
+
+def _needed(job: JobInfo) -> Floats:
+    """Return what the waiting tasks ask for that the gang needs next."""
+    lacking = max(job.min_available - job.counts.total.ready, 1)
+    pending = [t for t in job.tasks.values() if t.status & _NOTED and not t.cls.best_effort]
+    needed = np.zeros(0)
+    for task in pending[:lacking]:
+        needed = plus(needed, task.cls.req)
+    return needed

@@ -1,0 +1,382 @@
+"""
+The cache: API objects in, tables out.
+
+Every event changes the tables at once, so they are always sums over what is known. A pod whose
+node is decided but not yet seen on it is *assumed*: it holds its room there whatever the watch
+says of the unbound pod, until the pod is seen on a node, is finished or gone, or is forgotten.
+
+`snapshot` is cheap: it copies the arrays and shares jobs and residents. Whatever is shared is not
+changed any more; the next change to it works on a copy (copy on write).
+
+An object that makes no sense never stops the others: it is left out and named in `faults`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from pumice.core import names
+from pumice.core.api.core import Node, Pod, PriorityClass
+from pumice.core.api.scheduling import PodGroup, Queue
+from pumice.core.ids import JobKey, PodUid
+from pumice.core.model.jobs import JobInfo, min_resources
+from pumice.core.model.nodes import NodeInfo, NodeTable, allocatable
+from pumice.core.model.population import Population
+from pumice.core.model.queues import QueueInfo
+from pumice.core.model.signatures import selector_keys
+from pumice.core.model.snapshots import Snapshot
+from pumice.core.model.tasks import COMPLETED_STATUSES, Status, Task, TaskClasses, TaskSource
+from pumice.core.resources import ResourceSpace, minus, shortages
+from pumice.core.usage import QueueUsage
+
+VOLCANO: frozenset[str] = frozenset({names.DEFAULT_SCHEDULER})
+
+
+class Cluster:
+    """All that is known of the cluster. One thread changes it."""
+
+    def __init__(
+        self,
+        scheduler_names: frozenset[str] = VOLCANO,
+        default_queue: str = names.DEFAULT_QUEUE,
+    ) -> None:
+        self.space = ResourceSpace()
+        self.default_queue = default_queue
+        #: object, as `pod namespace/name`, -> what is wrong with it
+        self.faults: dict[str, str] = {}
+        self.nodes = NodeTable(self.space.size)
+        self.queues: dict[str, QueueInfo] = {}
+        self._jobs: dict[JobKey, JobInfo] = {}
+        self._pods: dict[PodUid, Pod] = {}
+        self._tasks: dict[PodUid, Task] = {}
+        #: members of groups that do not exist (yet)
+        self._orphans: dict[JobKey, dict[PodUid, Task]] = {}
+        self._assumed: dict[PodUid, str] = {}
+        self._classes: dict[str, PriorityClass] = {}
+        self._label_keys: frozenset[str] = frozenset()
+        self._population = Population()
+        self._usage = QueueUsage()
+        self._source = TaskSource(self.space, TaskClasses(), scheduler_names)
+        # What is not shared with a snapshot, and may be changed in place.
+        self._own_jobs: set[JobKey] = set()
+        self._own_nodes: set[str] = set()
+
+    # What is known.
+
+    @property
+    def jobs(self) -> Mapping[JobKey, JobInfo]:
+        """Return the jobs by the key of their group."""
+        return self._jobs
+
+    @property
+    def pods(self) -> Mapping[PodUid, Pod]:
+        """Return the pods as they were last seen."""
+        return self._pods
+
+    def task(self, uid: PodUid) -> Task | None:
+        """Return the task of a pod, with its assumed node if it has one."""
+        return self._tasks.get(uid)
+
+    # Pods.
+
+    def set_pod(self, pod: Pod) -> None:
+        """Take over a pod as it is now."""
+        uid = PodUid(pod.metadata.uid)
+        self._pods[uid] = pod
+        self._guard(f"pod {pod.metadata.key}", lambda: self._set_pod(uid, pod), uid)
+
+    def remove_pod(self, uid: PodUid) -> None:
+        """Forget a pod that is gone."""
+        pod = self._pods.pop(uid, None)
+        if pod is not None:
+            self.faults.pop(f"pod {pod.metadata.key}", None)
+        self._assumed.pop(uid, None)
+        self._replace(uid, None)
+
+    def assume(self, uid: PodUid, node: str) -> None:
+        """Hold room for a waiting pod on a node, from now on."""
+        task = self._tasks.get(uid)
+        if task is None or not task.status & (Status.PENDING | Status.BINDING):
+            return
+        self._assumed[uid] = node
+        self._replace(uid, task.at(Status.BINDING, node))
+
+    def forget(self, uid: PodUid) -> None:
+        """Let a pod wait again, and give back the room that was held for it."""
+        if self._assumed.pop(uid, None) is None:
+            return
+        task = self._tasks[uid]
+        status = Status.PENDING if task.status is Status.BINDING else task.status
+        self._replace(uid, task.at(status, ""))
+
+    def _set_pod(self, uid: PodUid, pod: Pod) -> None:
+        keys = selector_keys(pod)
+        task = self._source.task(pod, self._label_keys | keys)
+        if task.node or task.status & COMPLETED_STATUSES:
+            self._assumed.pop(uid, None)
+        node = self._assumed.get(uid)
+        if node is not None:
+            status = Status.BINDING if task.status is Status.PENDING else task.status
+            task = task.at(status, node)
+        self._replace(uid, task)
+        if not keys <= self._label_keys:
+            self._learn_label_keys(keys)
+
+    def _learn_label_keys(self, keys: frozenset[str]) -> None:
+        """Class the pods anew that have a label which a selector mentions for the first time."""
+        fresh = keys - self._label_keys
+        self._label_keys |= keys
+        for uid, task in list(self._tasks.items()):
+            if not fresh.isdisjoint(task.labels):
+                self.set_pod(self._pods[uid])
+
+    def _replace(self, uid: PodUid, task: Task | None) -> None:
+        """Let a task take the place of what is known of its pod, in every table."""
+        old = self._tasks.pop(uid, None)
+        if old is not None:
+            self._uncharge(old)
+            if old.job is not None and (task is None or task.job != old.job):
+                self._leave(old)
+        if task is None:
+            return
+        if task.job is not None:
+            task = self._join(task.job, task)
+        self._tasks[uid] = task
+        self._charge(task)
+
+    def _join(self, key: JobKey, task: Task) -> Task:
+        if key not in self._jobs:
+            self._orphans.setdefault(key, {})[task.uid] = task
+            return task
+        job = self._own_job(key)
+        task = job.assign(task)
+        job.put(task)
+        return task
+
+    def _leave(self, task: Task) -> None:
+        key = task.job
+        assert key is not None  # noqa: S101 - the caller has looked
+        if key in self._jobs:
+            self._own_job(key).drop(task.uid)
+            return
+        members = self._orphans[key]
+        del members[task.uid]
+        if not members:
+            del self._orphans[key]
+
+    def _charge(self, task: Task) -> None:
+        if task.occupies:
+            self._own_residents(task.node)[task.uid] = task
+            self.nodes.charge(task)
+            self._population.add(task, 1)
+
+    def _uncharge(self, task: Task) -> None:
+        if task.occupies:
+            residents = self._own_residents(task.node)
+            del residents[task.uid]
+            if not residents:
+                del self.nodes.residents[task.node]
+            self.nodes.charge(task, -1.0)
+            self._population.add(task, -1)
+
+    # Nodes, groups, queues, priority classes.
+
+    def set_node(self, node: Node) -> None:
+        """Take over a node as it is now."""
+        name = node.metadata.name
+        self._guard(f"node {name}", lambda: self._set_node(node))
+
+    def _set_node(self, node: Node) -> None:
+        self.nodes.put(NodeInfo.of(node), allocatable(node, self.space))
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node. Pods on it stay known, and count again should it return."""
+        self.faults.pop(f"node {name}", None)
+        self.nodes.drop(name)
+
+    def set_pod_group(self, group: PodGroup) -> None:
+        """Take over a group as it is now."""
+        self._guard(f"podgroup {group.metadata.key}", lambda: self._set_pod_group(group))
+
+    def _set_pod_group(self, group: PodGroup) -> None:
+        key = JobKey(group.metadata.key)
+        least = min_resources(group, self.space)
+        queue, priority = group.spec.queue or self.default_queue, self._priority(group)
+        if key in self._jobs:
+            job = self._own_job(key)
+            regroup = job.group.spec.sub_group_policy != group.spec.sub_group_policy
+            members = dict(job.tasks) if regroup else {}
+            job.describe(group, queue, priority, least)
+        else:
+            job = self._jobs[key] = JobInfo(group, queue, priority, least)
+            self._own_jobs.add(key)
+            self._usage.touch(key)
+            members = self._orphans.pop(key, {})
+        for task in members.values():
+            joined = job.assign(task)
+            job.put(joined)
+            if joined is not task:
+                self._tasks[task.uid] = joined
+                if joined.occupies:
+                    self._own_residents(joined.node)[joined.uid] = joined
+
+    def remove_pod_group(self, key: JobKey) -> None:
+        """Forget a group. Its pods wait for one of that name."""
+        self.faults.pop(f"podgroup {key}", None)
+        job = self._jobs.pop(key, None)
+        if job is None:
+            return
+        self._own_jobs.discard(key)
+        self._usage.touch(key)
+        if job.tasks:
+            self._orphans[key] = dict(job.tasks)
+
+    def set_queue(self, queue: Queue) -> None:
+        """Take over a queue as it is now."""
+        name = queue.metadata.name
+        self._guard(f"queue {name}", lambda: self._set_queue(queue))
+
+    def _set_queue(self, queue: Queue) -> None:
+        self.queues[queue.metadata.name] = QueueInfo.of(queue, self.space)
+
+    def remove_queue(self, name: str) -> None:
+        """Forget a queue. Its jobs wait for one of that name."""
+        self.faults.pop(f"queue {name}", None)
+        self.queues.pop(name, None)
+
+    def set_priority_class(self, priority_class: PriorityClass) -> None:
+        """Take over a priority class; groups that name it, or none, get its value."""
+        self._classes[priority_class.metadata.name] = priority_class
+        self._reprioritise()
+
+    def remove_priority_class(self, name: str) -> None:
+        """Forget a priority class."""
+        if self._classes.pop(name, None) is not None:
+            self._reprioritise()
+
+    def _reprioritise(self) -> None:
+        for key, job in list(self._jobs.items()):
+            priority = self._priority(job.group)
+            if priority != job.priority:
+                self._own_job(key).priority = priority
+
+    def _priority(self, group: PodGroup) -> int:
+        """Return the value of the group's class, else of the default class, else 0."""
+        found = self._classes.get(group.spec.priority_class_name)
+        if found is None:
+            defaults = (c for c in self._classes.values() if c.global_default)
+            found = min(defaults, key=lambda c: (-c.value, c.metadata.name), default=None)
+        return found.value if found else 0
+
+    # Checks for single pods, between sessions.
+
+    def fits(self, uid: PodUid, node: str) -> list[str]:
+        """Return the resources that are short if this pod were put there now."""
+        task, i = self._tasks.get(uid), self.nodes.index.get(node)
+        if task is None or i is None:
+            return ["node"] if i is None else []
+        used = self.nodes.used[:, i]
+        if task.node == node and task.occupies:
+            used = minus(used, task.cls.req)
+        return self._names(shortages(task.cls.req, self.nodes.alloc[:, i] - used), task)
+
+    def fits_bound(self, uid: PodUid, node: str, committed: Iterable[PodUid]) -> list[str]:
+        """
+        Return the resources that are short if this pod were bound there now.
+
+        What counts is what is bound on the node, by anyone, and what of `committed` was given to
+        it and is not yet seen there; room that is merely held for other pods does not count.
+        """
+        task, i = self._tasks.get(uid), self.nodes.index.get(node)
+        if task is None or i is None:
+            return ["node"] if i is None else []
+        used = self.nodes.used[:, i]
+        counted = set(committed) - {uid}
+        for other in self.nodes.tasks_on(node).values():
+            if other.uid == uid or (other.uid in self._assumed and other.uid not in counted):
+                used = minus(used, other.cls.req)
+        return self._names(shortages(task.cls.req, self.nodes.alloc[:, i] - used), task)
+
+    def _names(self, rows: Iterable[int], task: Task) -> list[str]:
+        """Return the names of short rows that the task asks for; others are not its fault."""
+        return [self.space.names[row] for row in rows if row in task.cls.rows]
+
+    # Snapshots.
+
+    def snapshot(self, avoided: frozenset[str] = frozenset()) -> Snapshot:
+        """Return the state as it is now, for a session that places nothing new on `avoided`."""
+        self.nodes.grow(self.space.size)
+        self._usage.settle(self._jobs)
+        self._own_jobs.clear()
+        self._own_nodes.clear()
+        return Snapshot(
+            names=self.space.names,
+            nodes=self.nodes.copy(),
+            jobs=dict(self._jobs),
+            queues=dict(self.queues),
+            usage=self._usage.by_queue(),
+            active=self._usage.active(),
+            population=self._population.share(),
+            avoided=avoided,
+            default_queue=self.default_queue,
+            faults=dict(self.faults),
+        )
+
+    def _own_job(self, key: JobKey) -> JobInfo:
+        """Return a job that may be changed in place."""
+        self._usage.touch(key)
+        if key not in self._own_jobs:
+            self._jobs[key] = self._jobs[key].clone()
+            self._own_jobs.add(key)
+        return self._jobs[key]
+
+    def _own_residents(self, node: str) -> dict[PodUid, Task]:
+        residents = self.nodes.residents
+        if node not in self._own_nodes or node not in residents:
+            residents[node] = dict(residents.get(node, {}))
+            self._own_nodes.add(node)
+        return residents[node]
+
+    def _guard(self, name: str, change: Callable[[], None], uid: PodUid | None = None) -> None:
+        """Carry out a change; where the object is malformed, leave it out and say so."""
+        try:
+            change()
+        except (ValueError, ArithmeticError) as fault:
+            self.faults[name] = str(fault)
+            if uid is not None:
+                self._replace(uid, None)
+        else:
+            self.faults.pop(name, None)
+
+    # Consistency.
+
+    def check(self) -> list[str]:
+        """Return how the tables differ from sums made anew; empty when all is well."""
+        return [*self._check_nodes(), *self._check_jobs()]
+
+    def _check_nodes(self) -> list[str]:
+        found = []
+        for i, node in enumerate(self.nodes.names):
+            here = [t for t in self._tasks.values() if t.node == node and t.occupies]
+            if {t.uid: t for t in here} != dict(self.nodes.tasks_on(node)):
+                found.append(f"node {node}: residents differ")
+            used = sum((t.cls.req for t in here), start=self.space.vector(None))
+            if shortages(abs(minus(used, self.nodes.used[:, i])), self.space.vector(None)):
+                found.append(f"node {node}: used differs")
+        return found
+
+    def _check_jobs(self) -> list[str]:
+        found = []
+        for key, job in self._jobs.items():
+            members = {uid: task for uid, task in self._tasks.items() if task.job == key}
+            fresh = JobInfo(job.group, job.queue, job.priority, job.min_resources)
+            for task in members.values():
+                fresh.put(fresh.assign(replace(task)))
+            if job.tasks != members:
+                found.append(f"job {key}: tasks differ")
+            if job.counts != fresh.counts or job.sub_jobs != fresh.sub_jobs:
+                found.append(f"job {key}: counts differ")
+            if shortages(abs(minus(job.allocated, fresh.allocated)), self.space.vector(None)):
+                found.append(f"job {key}: allocated differs")
+        return found

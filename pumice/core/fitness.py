@@ -1,0 +1,61 @@
+"""
+Why tasks found no node, counted and in words.
+
+The texts are Volcano's: `0/3 nodes are unavailable: 1 node(s) pod number exceeded, 2 node(s)
+resource fit failed.` Reasons are counted by node, never listed by node: the text is read by
+tenants, who need not know the nodes' names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pumice.core.resources import Bools
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FitErrors:
+    """Why a task fits no node: how many nodes were refused, and for what."""
+
+    nodes: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    #: replaces the leading words
+    error: str = ""
+    #: the hypernode that was tried, when not all nodes were
+    hypernode: str = ""
+    #: nodes that no eviction would open (N,)
+    unresolvable: Bools | None = None
+
+    def __str__(self) -> str:
+        text = self.error or f"0/{self.nodes} nodes are unavailable"
+        if self.reasons:
+            entries = sorted(f"{count} {reason}" for reason, count in self.reasons.items())
+            text = f"{text}: {', '.join(entries)}."
+        return f"In hyperNode {self.hypernode}: {text}" if self.hypernode else text
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Why a queue may not have more; `by_capacity` where a larger cluster would let it."""
+
+    message: str
+    by_capacity: bool = False
+
+
+@dataclass(slots=True)
+class Trouble:
+    """What kept a job's tasks from being placed in this session."""
+
+    #: why the job as a whole was not tried, or not let in
+    message: str = ""
+    #: whether the queue, and not a lack of room, holds the job or single tasks
+    by_queue: bool = False
+    #: the reason of the validity check, where the job failed it
+    invalid: str = ""
+    #: task uid -> its errors; tasks of one class share the object
+    tasks: dict[str, FitErrors] = field(default_factory=dict)
+    #: tasks that the queue would not have
+    over_limit: dict[str, Limit] = field(default_factory=dict)
+    #: numbers compared, by name
+    numbers: dict[str, float] = field(default_factory=dict)

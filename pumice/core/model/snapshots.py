@@ -1,0 +1,52 @@
+"""A snapshot: the state that one session works on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pumice.core.ids import JobKey
+from pumice.core.model.jobs import JobInfo
+from pumice.core.model.nodes import NodeTable
+from pumice.core.model.population import Headcount
+from pumice.core.model.queues import QueueInfo
+from pumice.core.names import DEFAULT_QUEUE
+from pumice.core.resources import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSums:
+    """What the jobs of a queue amount to; vectors may be shorter than the space."""
+
+    #: jobs of the queue, finished ones included
+    jobs: int
+    #: requests of tasks in allocated statuses
+    allocated: Floats
+    #: the same and those of waiting tasks
+    request: Floats
+    #: minima of admitted jobs that are not allocated yet
+    inqueue: Floats
+    #: minima of admitted jobs whether or not allocated, remainders of running ones
+    admitted: Floats
+    #: what jobs hold beyond their minima
+    elastic: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything a session may read. The node table is its own; the rest must not be changed."""
+
+    #: resource names by row
+    names: tuple[str, ...]
+    nodes: NodeTable
+    jobs: Mapping[JobKey, JobInfo]
+    queues: Mapping[str, QueueInfo]
+    usage: Mapping[str, QueueSums]
+    #: jobs that have tasks waiting or a status that does not show what is; all others are settled
+    active: frozenset[JobKey]
+    population: Headcount
+    #: nodes that refused a planned pod a moment ago: nothing new goes there
+    avoided: frozenset[str] = frozenset()
+    default_queue: str = DEFAULT_QUEUE
+    #: objects that were left out, and why
+    faults: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,326 @@
+"""
+The session: one scheduling cycle over one snapshot.
+
+1. A workspace is made of the snapshot, and plugins register at the extension points.
+2. The configured actions run one after the other; each sees what the former ones changed.
+3. Closing writes down what became of each group, its pods and the queues.
+
+A session is a pure function of snapshot, configuration, time and id. The types of the functions
+that plugins register, batch by batch, stand in `pumice.core.extension`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import total_ordering
+from typing import Protocol
+
+from pumice.core import voting
+from pumice.core.catalog import action_named, plugin_named
+from pumice.core.closing import Closing, Findings
+from pumice.core.conf import Arguments, Configuration
+from pumice.core.extension import (
+    Enqueueable,
+    EventHandler,
+    Gradients,
+    Points,
+    SortKey,
+    Validity,
+    Vote,
+)
+from pumice.core.fitness import Trouble
+from pumice.core.ids import JobKey
+from pumice.core.model.jobs import JobInfo, SubJob
+from pumice.core.model.nodes import NodeTable
+from pumice.core.model.queues import QueueInfo
+from pumice.core.model.snapshots import Snapshot
+from pumice.core.model.tasks import Task, TaskClass, task_order
+from pumice.core.plan import Enqueue, Plan, Reason
+from pumice.core.resources import Floats
+from pumice.core.statement import Statement
+from pumice.core.views import Views
+from pumice.core.workspace import total, workspace
+
+OrderKey = tuple[SortKey, ...]
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class Reversed:
+    """A sort key turned round: what comes first comes last."""
+
+    key: OrderKey
+
+    def __lt__(self, other: Reversed) -> bool:
+        return other.key < self.key
+
+
+class Plugin(Protocol):
+    """A policy. It registers its functions when a session opens and keeps no state after it."""
+
+    name: str
+
+    def on_session_open(self, ssn: Session) -> None:
+        """Register functions at the extension points of the session."""
+
+    def on_session_close(self, ssn: Session) -> None:
+        """Write down what the plugin has to say of the groups."""
+
+
+class Action(Protocol):
+    """One step of a cycle."""
+
+    name: str
+
+    def execute(self, ssn: Session) -> None:
+        """Change the session by the rules of the action."""
+
+
+class Session:
+    """The state of one cycle. Everything that it changes is its own copy."""
+
+    def __init__(
+        self, snapshot: Snapshot, conf: Configuration, now: float, session_id: str
+    ) -> None:
+        self.snapshot = snapshot
+        self.conf = conf
+        self.now = now
+        self.id = session_id
+        #: resource names by row
+        self.names: tuple[str, ...] = snapshot.names
+        self.queues: Mapping[str, QueueInfo] = snapshot.queues
+        self.points = Points()
+        self.space = workspace(snapshot.nodes, snapshot.jobs, snapshot.active)
+        #: what all nodes offer together
+        self.total: Floats = total(snapshot.nodes)
+        ordered = sorted((self.space.jobs[key] for key in snapshot.active), key=_job_order)
+        #: jobs with something to decide or to tell, by age; the rest are settled
+        self.active: list[JobInfo] = [job for job in ordered if job.queue in self.queues]
+        #: jobs whose queue does not exist
+        self.stranded: list[JobInfo] = [job for job in ordered if job.queue not in self.queues]
+        self.plugins: list[Plugin] = []
+        self.views = Views(self.space, self.points, self.names)
+        #: what is to be told when the session closes
+        self.findings = Findings(warnings=[*conf.warnings, *snapshot.faults.values()])
+
+    def open(self) -> None:
+        """Let the configured plugins register, then put their functions in order."""
+        for tier in self.conf.tiers:
+            for option in tier:
+                build = plugin_named(option.name)
+                if build is None:
+                    self.findings.warnings.append(
+                        f"plugin {option.name} is not known, it is left out"
+                    )
+                    continue
+                plugin = build(option.arguments)
+                self.plugins.append(plugin)
+                plugin.on_session_open(self)
+                self.findings.warnings += option.arguments.faults.values()
+        self.points.arrange(self.conf.tiers)
+
+    # What is there.
+
+    @property
+    def nodes(self) -> NodeTable:
+        """Return the session's node table."""
+        return self.space.nodes
+
+    def job(self, key: JobKey | None) -> JobInfo | None:
+        """Return a job of the session; none where it, or its queue, does not exist."""
+        job = self.space.jobs.get(key) if key is not None else None
+        return job if job is not None and job.queue in self.queues else None
+
+    def trouble(self, job: JobInfo) -> Trouble:
+        """Return the record of what keeps the job's tasks from being placed."""
+        return self.findings.trouble(job)
+
+    def statement(self) -> Statement:
+        """Start a transaction."""
+        return Statement(self.space)
+
+    def listen(self, handler: EventHandler) -> None:
+        """Tell a plugin of placements and of what is taken away again."""
+        self.space.handlers.append(handler)
+
+    def arguments(self, action: str) -> Arguments:
+        """Return the arguments of an action."""
+        return self.conf.action(action)
+
+    # Orders, as sort keys.
+
+    def job_key(self, job: JobInfo) -> OrderKey:
+        """Return the job's place among jobs."""
+        return (*(key(job) for key in self.points.job_order.all), *job.order)
+
+    def queue_key(self, queue: QueueInfo) -> OrderKey:
+        """Return the queue's place among queues."""
+        return (*(key(queue) for key in self.points.queue_order.all), *queue.order)
+
+    def task_key(self, task: Task) -> OrderKey:
+        """Return the task's place among tasks of its job."""
+        return (*(key(task) for key in self.points.task_order.all), *task_order(task))
+
+    def sub_job_key(self, job: JobInfo, sub_job: SubJob) -> OrderKey:
+        """Return the sub-job's place among those of its job."""
+        keys = (key(job, sub_job) for key in self.points.sub_job_order.all)
+        return (*keys, sub_job.match_index, sub_job.id)
+
+    def cluster_key(self, cluster: str) -> OrderKey:
+        """Return the place of another cluster."""
+        return (*(key(cluster) for key in self.points.cluster_order), cluster)
+
+    def victim_key(self, task: Task, preemptor: Task) -> OrderKey:
+        """Return the victim's place: smaller keys are evicted first."""
+        job, own = self.job(task.job), self.job(preemptor.job)
+        if job is None:
+            return (0, Reversed(self.task_key(task)))
+        queues: OrderKey = ()
+        if own is not None:
+            queue, own_queue = self.queues[job.queue], self.queues[own.queue]
+            keys = (key(queue, own_queue) for key in self.points.victim_queue_order)
+            queues = (*keys, Reversed(self.queue_key(queue)))
+        jobs = tuple(key(job) for key in self.points.job_order)
+        return (1, *queues, Reversed(jobs), Reversed(self.task_key(task)))
+
+    # Votes.
+
+    def invalid(self, job: JobInfo) -> Validity | None:
+        """Return why the job is not fit to be scheduled, if so."""
+        return next((v for check in self.points.job_valid.all if (v := check(job))), None)
+
+    def is_ready(self, job: JobInfo) -> bool:
+        """Return whether the job may start."""
+        return all(ready(job) for ready in self.points.job_ready.all)
+
+    def is_pipelined(self, job: JobInfo) -> bool:
+        """Return whether the job may start once what it waits for is free."""
+        return voting.accepted(self.points.job_pipelined.tiers, lambda fn: fn(job))
+
+    def is_sub_job_ready(self, job: JobInfo, sub_job: SubJob | None) -> bool:
+        """Return whether the sub-job may start; a job without policies is its own sub-job."""
+        if sub_job is None:
+            return self.is_ready(job)
+        return all(ready(job, sub_job) for ready in self.points.sub_job_ready)
+
+    def is_sub_job_pipelined(self, job: JobInfo, sub_job: SubJob | None) -> bool:
+        """Return whether the sub-job may start once what it waits for is free."""
+        if sub_job is None:
+            return self.is_pipelined(job)
+        return voting.accepted(self.points.sub_job_pipelined.tiers, lambda fn: fn(job, sub_job))
+
+    def is_starving(self, job: JobInfo) -> bool:
+        """Return whether the job may evict others."""
+        return voting.first_tier(self.points.job_starving.tiers, lambda fn: fn(job))
+
+    def is_overused(self, queue: QueueInfo) -> bool:
+        """Return whether the queue has had all that it may have."""
+        return any(overused(queue) for overused in self.points.overused.all)
+
+    def allocatable(self, queue: QueueInfo, cls: TaskClass, n: int) -> int:
+        """Return how many of `n` tasks of a class the queue may have, one after the other."""
+        for allocatable in self.points.allocatable.all:
+            n = min(n, allocatable(queue, cls, n))
+        return n
+
+    def simulate_allocatable(self, queue: QueueInfo, cls: TaskClass, n: int) -> int:
+        """Return the same while evictions are tried out."""
+        for allocatable in self.points.simulate_allocatable:
+            n = min(n, allocatable(queue, cls, n))
+        return n
+
+    def is_preemptive(self, queue: QueueInfo, tasks: Sequence[Task]) -> bool:
+        """Return whether the queue may take room from others for these tasks."""
+        return all(preemptive(queue, tasks) for preemptive in self.points.preemptive)
+
+    def is_enqueueable(self, job: JobInfo) -> bool:
+        """Return whether the group may be let into its queue; who refuses says why."""
+
+        def ask(enqueueable: Enqueueable) -> Vote:
+            vote, reason = enqueueable(job)
+            if vote is Vote.REJECT and reason is not None:
+                trouble = self.trouble(job)
+                trouble.message, trouble.by_queue = reason.message, True
+                trouble.numbers.update(reason.numbers)
+            return vote
+
+        return voting.accepted(self.points.job_enqueueable.tiers, ask)
+
+    def enqueue(self, job: JobInfo, reason: Reason) -> None:
+        """Let a group into its queue."""
+        for told in self.points.job_enqueued.all:
+            told(job)
+        job.phase = "Inqueue"
+        self.findings.enqueued.append(Enqueue(job.key, job.uid, reason))
+
+    def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
+        """Return the tasks of the own queue that may go for `preemptor`."""
+        return voting.victims(self.points.preemptable.tiers, lambda fn: fn(preemptor, candidates))
+
+    def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
+        """Return the tasks of other queues that may go for `reclaimer`."""
+        return voting.victims(self.points.reclaimable.tiers, lambda fn: fn(reclaimer, candidates))
+
+    def unified_evictable(
+        self, action: str, job: JobInfo, candidates: Sequence[Task]
+    ) -> list[Task]:
+        """Return the tasks that may go for a whole gang."""
+        tiers = self.points.unified_evictable.tiers
+        return voting.victims(tiers, lambda fn: fn(action, job, candidates))
+
+    def victim_tasks(self, tasks: Sequence[Task]) -> list[Task]:
+        """Return the running tasks that should be somewhere else."""
+        return voting.union_of_first(self.points.victim_tasks.tiers, lambda fn: fn(tasks))
+
+    def target_job(self, jobs: Sequence[JobInfo]) -> JobInfo | None:
+        """Return the job to reserve for, by the first plugin that has a say."""
+        return next((choose(jobs) for choose in self.points.target_job), None)
+
+    def reserve_nodes(self) -> None:
+        """Let plugins lock nodes for the target job."""
+        for reserve in self.points.reserved_nodes:
+            reserve()
+
+    def gradients(self, job: JobInfo, within: str, purpose: str) -> Gradients:
+        """Return the hypernodes to try for a job, by the first plugin that has a say."""
+        functions = self.points.hyper_node_gradient_for_job.all
+        return functions[0](job, within, purpose) if functions else [[within]]
+
+    def sub_job_gradients(
+        self, job: JobInfo, sub_job: SubJob, within: str, purpose: str
+    ) -> Gradients:
+        """Return the hypernodes to try for a sub-job."""
+        functions = self.points.hyper_node_gradient_for_sub_job.all
+        return functions[0](job, sub_job, within, purpose) if functions else [[within]]
+
+    def hyper_node_scores(self, sub_job: SubJob, hypernodes: Sequence[str]) -> list[float]:
+        """Return the summed scores of hypernodes for a sub-job."""
+        rows = [order(sub_job, hypernodes) for order in self.points.hyper_node_order]
+        return [sum(column) for column in zip(*rows, strict=True)] or [0.0] * len(hypernodes)
+
+    # The end.
+
+    def close(self) -> Plan:
+        """Let the plugins have their last word and return what was decided."""
+        for plugin in self.plugins:
+            plugin.on_session_close(self)
+        closing = Closing(self.id, self.now, self.snapshot, self.space, self.findings)
+        return closing.plan(self.active, self.stranded)
+
+
+def _job_order(job: JobInfo) -> tuple[float, str]:
+    return job.order
+
+
+def run_session(snapshot: Snapshot, conf: Configuration, now: float, session_id: str) -> Plan:
+    """Run one cycle and return its plan. Pure: same arguments, same plan."""
+    ssn = Session(snapshot, conf, now, session_id)
+    ssn.open()
+    for name in conf.actions:
+        build = action_named(name)
+        if build is None:
+            ssn.findings.warnings.append(f"action {name} is not available, it is left out")
+            continue
+        build().execute(ssn)
+    return ssn.close()

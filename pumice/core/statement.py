@@ -1,0 +1,141 @@
+"""
+Statements: changes that are kept together or undone together.
+
+A statement writes a journal of what it does to the workspace. `commit` makes its allocations
+final; `discard` undoes everything, newest first, and remembers where each task would have gone.
+A statement that is neither committed nor discarded keeps its effect for the rest of the session:
+its tasks hold their room, and nothing is sent out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from pumice.core.model.jobs import JobInfo
+from pumice.core.model.tasks import Status, Task
+from pumice.core.workspace import Commitment, Trial, Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Tasks that are alike were allocated, or promised room."""
+
+    before: tuple[Task, ...]
+    after: tuple[Task, ...]
+    nodes: tuple[int, ...]
+    status: Status
+    evicted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """A task was sent off its node."""
+
+    before: Task
+    reason: str
+
+
+Operation = Placed | Evicted
+
+
+@dataclass(slots=True)
+class Statement:
+    """A journal over the workspace."""
+
+    space: Workspace
+    operations: list[Operation] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.operations)
+
+    def allocate(self, tasks: Sequence[Task], nodes: Sequence[int]) -> None:
+        """Put tasks that are alike on idle nodes."""
+        self._place(tasks, nodes, Status.ALLOCATED, evicted=False)
+
+    def pipeline(self, tasks: Sequence[Task], nodes: Sequence[int], *, evicted: bool) -> None:
+        """Promise tasks that are alike room that will be free; `evicted` for their sake."""
+        self._place(tasks, nodes, Status.PIPELINED, evicted=evicted)
+
+    def evict(self, task: Task, reason: str) -> None:
+        """Send a task off its node."""
+        self.space.evict(task)
+        self.operations.append(Evicted(task, reason))
+
+    def _place(
+        self, tasks: Sequence[Task], nodes: Sequence[int], status: Status, *, evicted: bool
+    ) -> None:
+        after = self.space.place(tasks, nodes, status)
+        if evicted:
+            self.space.evicted_for.update(task.uid for task in tasks)
+        self.operations.append(Placed(tuple(tasks), tuple(after), tuple(nodes), status, evicted))
+
+    def discard(self) -> None:
+        """Undo everything, newest first."""
+        for operation in reversed(self.operations):
+            match operation:
+                case Placed():
+                    self._undo(operation)
+                case Evicted():
+                    self.space.restore(operation.before)
+        self.operations.clear()
+
+    def _undo(self, placed: Placed) -> None:
+        for task in placed.after:
+            self.space.last[task.uid] = Trial(placed.status, task.node)
+        if placed.evicted:
+            self.space.evicted_for.difference_update(task.uid for task in placed.after)
+        self.space.take_back(placed.after, placed.nodes)
+
+    def commit(self) -> None:
+        """Make the allocations final. Promises stay what they are, for this session."""
+        decided: list[Task] = []
+        for operation in self.operations:
+            match operation:
+                case Placed(status=Status.ALLOCATED):
+                    decided += operation.after
+                    self.space.settle(operation.after)
+                case Placed():
+                    for task in operation.after:
+                        self.space.last.pop(task.uid, None)
+                case Evicted():
+                    self.space.last.pop(operation.before.uid, None)
+        commit_by_job(self.space, decided)
+        self.operations.clear()
+
+    def merge(self, other: Statement) -> None:
+        """Take over what another statement did, as if this one had done it after its own."""
+        self.operations += other.operations
+        other.operations = []
+
+    def save(self) -> list[Operation]:
+        """Return what was done, to be done again later by `replay`."""
+        return list(self.operations)
+
+    def replay(self, operations: Sequence[Operation]) -> None:
+        """Do again what was saved before it was discarded."""
+        for operation in operations:
+            match operation:
+                case Placed():
+                    evicted = operation.evicted
+                    self._place(
+                        operation.before, operation.nodes, operation.status, evicted=evicted
+                    )
+                case Evicted():
+                    self.evict(operation.before, operation.reason)
+
+
+def commit_by_job(space: Workspace, tasks: Sequence[Task]) -> None:
+    """Record decided tasks, those of one job together."""
+    for key, members in groupby(tasks, key=lambda task: task.job):
+        if key is not None:
+            space.committed.append(Commitment(key, tuple(members)))
+
+
+def dispatch(space: Workspace, job: JobInfo) -> None:
+    """Make every allocated task of a job final."""
+    allocated = [t for t in job.tasks.values() if t.status is Status.ALLOCATED]
+    for task in allocated:
+        space.settle([task])
+    commit_by_job(space, allocated)

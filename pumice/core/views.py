@@ -1,0 +1,312 @@
+"""
+Views: one class of tasks before all nodes.
+
+A view knows where the next task of its class may go and how good each node is. It is made once
+per class and session, and from then on brings itself up to date by the log of changed columns.
+Verdicts that depend on constraints alone are shared by all classes with the same signature.
+
+    candidates   nodes where the class fits what will be idle, and every predicate agrees
+    idle         candidates where it also fits what is idle now: these always go first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pumice.core.extension import Code, Points, PredicateResult, Refusal
+from pumice.core.fitness import FitErrors
+from pumice.core.kernels import copies_that_fit, greedy
+from pumice.core.model.signatures import Signature
+from pumice.core.model.tasks import TaskClass
+from pumice.core.resources import Bools, Floats, Ints, pad
+from pumice.core.workspace import Workspace
+
+_NONE: Ints = np.zeros(0, np.int64)
+_LOOK_AHEAD = 1024
+"""The longest sequence of picks that is worked out before it is asked for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What the predicates say of a signature, for all nodes."""
+
+    mask: Bools
+    reasons: tuple[Refusal, ...]
+
+
+def combine(results: Sequence[PredicateResult], n: int) -> Verdict:
+    """Return the nodes that pass everything, and all reasons of the others."""
+    mask = np.ones(n, bool)
+    for result in results:
+        mask &= result.mask
+    return Verdict(mask, tuple(r for result in results for r in result.reasons))
+
+
+class Views:
+    """The views of one session."""
+
+    def __init__(self, space: Workspace, points: Points, names: Sequence[str]) -> None:
+        self.space = space
+        self.points = points
+        self.names = names
+        self._verdicts: dict[Signature, Verdict] = {}
+        self._views: dict[TaskClass, ClassView] = {}
+
+    def of(self, cls: TaskClass) -> ClassView:
+        """Return the view of a class."""
+        view = self._views.get(cls)
+        if view is None:
+            view = self._views[cls] = ClassView(cls, self)
+        return view
+
+    def verdict(self, cls: TaskClass) -> Verdict:
+        """Return what the predicates say of the class's signature."""
+        found = self._verdicts.get(cls.signature)
+        if found is None:
+            results = [predicate(cls) for predicate in self.points.predicate]
+            found = combine(results, len(self.space.nodes))
+            self._verdicts[cls.signature] = found
+        return found
+
+
+class ClassView:
+    """One class before all nodes."""
+
+    def __init__(self, cls: TaskClass, views: Views) -> None:
+        self.cls = cls
+        self._views = views
+        self._nodes = views.space.nodes
+        self._changed = views.space.changed
+        self._req = pad(cls.req, self._nodes.rows)
+        self._static = views.verdict(cls)
+        points = views.points
+        self._rooms = points.room.all
+        self._orders = points.node_order.all
+        self._fills = all(order.fills for order in self._orders)
+        self._live = [p for p in points.live_predicate if p.applies(cls)]
+        self._batch = [o for o in points.batch_node_order if o.applies(cls)]
+        self._maps = [o for o in points.node_map if o.applies(cls)]
+        #: whether many tasks may be placed at once, with the result of one after the other
+        self.grouped = (
+            cls.signature.node_only
+            and not (self._live or self._batch or self._maps)
+            and not points.best_node
+        )
+        #: why no node may be asked at all
+        self.refused = next((r for p in points.pre_predicate if (r := p(cls))), None)
+        self._copies: Floats = np.zeros(len(self._nodes))
+        self._first: Floats = np.full(len(self._nodes), -np.inf)
+        self._seen = -1
+        self._ahead: list[int] = []
+        self._ahead_from = -1
+        self._stride = 1
+        self._errors: tuple[int, FitErrors] | None = None
+
+    # Placing on what is idle.
+
+    def picks(self, m: int) -> Sequence[int]:
+        """
+        Return the columns on which the next tasks go, at most `m`, in order.
+
+        Fewer mean that no idle node is left after them. A class that is not `grouped` must be
+        asked for one at a time.
+        """
+        if m <= 0 or self.refused is not None:
+            return ()
+        if not self.grouped:
+            return self._pick_among_all()
+        if m == 1:
+            return self._next()
+        self._refresh()
+        picks: list[int] = self._greedy(m).tolist()
+        return picks
+
+    def _next(self) -> Sequence[int]:
+        """
+        Return the next pick, from a sequence worked out ahead where that is still good.
+
+        It is as long as nobody has placed anything but what it said. The further that went
+        well, the further the next one looks ahead.
+        """
+        at = len(self._changed)
+        if self._ahead and self._ahead_from == at:
+            self._ahead_from = at + 1
+            return (self._ahead.pop(),)
+        self._stride = min(self._stride * 2, _LOOK_AHEAD) if self._ahead_from == at else 1
+        self._refresh()
+        if self._stride == 1:
+            best = int(self._first.argmax()) if self._first.size else -1
+            self._ahead = []
+            self._ahead_from = at + 1
+            return (best,) if best >= 0 and self._first[best] > -np.inf else ()
+        self._ahead = self._greedy(self._stride)[::-1].tolist()
+        self._ahead_from = at + 1
+        return (self._ahead.pop(),) if self._ahead else ()
+
+    def _greedy(self, m: int) -> Ints:
+        return greedy(self._first, self._copies, m, self._score, fills=self._fills)
+
+    def _pick_among_all(self) -> Sequence[int]:
+        self._refresh()
+        mask = self._first > -np.inf
+        for predicate in self._live:
+            mask &= predicate.check(self.cls).mask
+        return self._best(np.flatnonzero(mask), self._first)
+
+    def _best(self, at: Ints, scores: Floats) -> Sequence[int]:
+        """Return the best of the candidates `at`, where `scores` holds what nodes score alone."""
+        if at.size <= 1:
+            return [int(i) for i in at]
+        total = scores[at]
+        for order in self._batch:
+            total = total + order.score(self.cls, at)
+        for order in self._maps:
+            total = total + np.floor(order.score(self.cls, at))
+        for choose in self._views.points.best_node:
+            chosen = choose(self.cls, at, total)
+            if chosen is not None:
+                return (chosen,)
+        return (int(at[total.argmax()]),)
+
+    # Placing on what will be idle.
+
+    def promise(self) -> Sequence[int]:
+        """Return the column of the best candidate, idle or not; none where there is none."""
+        if self.refused is not None or not self.has_future():
+            return ()
+        mask = self._fits(self._nodes.future_idle) & self._static.mask & self._room_mask()
+        for predicate in self._live:
+            mask &= predicate.check(self.cls).mask
+        return self._best_of(mask)
+
+    def has_future(self) -> bool:
+        """Return whether anything is on its way out at all."""
+        return bool(self._nodes.releasing.any())
+
+    def free_of_resources(self) -> Sequence[int]:
+        """Return the best node by predicates alone, for a task that asks for nothing."""
+        if self.refused is not None:
+            return ()
+        mask = self._static.mask & self._room_mask()
+        for predicate in self._live:
+            mask &= predicate.check(self.cls).mask
+        return self._best_of(mask)
+
+    def candidates(self) -> Bools:
+        """Return the nodes where a task fits what will be idle and every predicate agrees."""
+        mask = self._fits(self._nodes.future_idle) & self._static.mask & self._room_mask()
+        for predicate in self._live:
+            mask &= predicate.check(self.cls).mask
+        return mask
+
+    def allows(self, i: int, *, promised: bool) -> bool:
+        """Return whether a task may go to column `i`: now, or once promises come true."""
+        room = self._nodes.future_idle if promised else self._nodes.idle
+        return bool(self.candidates()[i] and self._fits(room)[i])
+
+    def _best_of(self, mask: Bools) -> Sequence[int]:
+        at = np.flatnonzero(mask)
+        if at.size <= 1:
+            return [int(i) for i in at]
+        scores = np.full(len(self._nodes), -np.inf)
+        scores[at] = self._score(at, np.ones(1))[:, 0]
+        return self._best(at, scores)
+
+    # Why there is no node.
+
+    def errors(self, *, resources: bool = True) -> FitErrors:
+        """Return why no node takes a task, as things stand."""
+        at = len(self._changed)
+        if self._errors is not None and self._errors[0] == at and resources:
+            return self._errors[1]
+        n = len(self._nodes)
+        if self.refused is not None:
+            found = FitErrors(n, {self.refused: n} if n else {}, unresolvable=np.ones(n, bool))
+        else:
+            found = self._explain(resources=resources)
+        if resources and not self._live:
+            self._errors = (at, found)
+        return found
+
+    def _explain(self, *, resources: bool) -> FitErrors:
+        reasons: dict[str, int] = {}
+        open_nodes = np.ones(len(self._nodes), bool)
+        for row in self.cls.rows if resources else ():
+            short = open_nodes & ~self._fits(self._nodes.future_idle, (row,))
+            _count(reasons, f"Insufficient {self._views.names[row]}", short)
+            open_nodes &= ~short
+        verdicts = [predicate.check(self.cls) for predicate in self._live]
+        refusals = [*self._static.reasons, *(r for v in verdicts for r in v.reasons)]
+        everywhere = np.arange(len(self._nodes))
+        for room in self._rooms:
+            full = room.copies(self.cls, everywhere) < 1
+            refusals.append(Refusal(room.code, room.message, full))
+        hopeless = np.zeros(len(self._nodes), bool)
+        for refusal in refusals:
+            _count(reasons, refusal.message, refusal.nodes & open_nodes)
+            if refusal.code is not Code.UNSCHEDULABLE:
+                hopeless |= refusal.nodes & open_nodes
+        return FitErrors(len(self._nodes), reasons, unresolvable=hopeless)
+
+    # Keeping up with the table.
+
+    def _refresh(self) -> None:
+        """Work out anew the columns that were touched since the last time."""
+        at = len(self._changed)
+        if self._seen == at:
+            return
+        fresh = self._changed[self._seen :] if self._seen >= 0 else None
+        if fresh is None or len(fresh) * 4 > len(self._nodes):
+            columns = np.arange(len(self._nodes))
+        else:
+            columns = np.array(sorted(set(fresh)), np.int64)
+        self._seen = at
+        self._renew(columns)
+
+    def _renew(self, at: Ints) -> None:
+        nodes = self._nodes
+        room = nodes.alloc[:, at] - nodes.used[:, at]
+        # What will be idle can be less than what is idle, where much is promised.
+        room = np.minimum(room, room + nodes.releasing[:, at] - nodes.pipelined[:, at])
+        copies = copies_that_fit(room, self.cls.req, self.cls.rows)
+        for limit in self._rooms:
+            np.minimum(copies, limit.copies(self.cls, at), out=copies)
+        copies[~self._static.mask[at]] = 0.0
+        self._copies[at] = copies
+        first = np.full(at.size, -np.inf)
+        open_nodes = np.flatnonzero(copies >= 1)
+        if open_nodes.size:
+            first[open_nodes] = self._score(at[open_nodes], np.ones(1))[:, 0]
+        self._first[at] = first
+
+    def _score(self, at: Ints, copies: Ints | Floats) -> Floats:
+        """Return what nodes score alone once they hold so many tasks more: (n, T)."""
+        nodes = self._nodes
+        alloc = nodes.alloc[:, at, None]
+        held = nodes.used[:, at, None] + nodes.pipelined[:, at, None]
+        used = held + self._req[:, None, None] * copies
+        total = np.zeros((at.size, copies.size))
+        for order in self._orders:
+            total += order.score(self.cls, at, alloc, used)
+        return total
+
+    def _fits(self, room: Floats, rows: Sequence[int] | None = None) -> Bools:
+        rows = self.cls.rows if rows is None else rows
+        fits: Bools = copies_that_fit(room, self.cls.req, rows) >= 1
+        return fits
+
+    def _room_mask(self) -> Bools:
+        mask = np.ones(len(self._nodes), bool)
+        everywhere = np.arange(len(self._nodes))
+        for room in self._rooms:
+            mask &= room.copies(self.cls, everywhere) >= 1
+        return mask
+
+
+def _count(reasons: dict[str, int], message: str, nodes: Bools) -> None:
+    number = int(np.count_nonzero(nodes))
+    if number:
+        reasons[message] = reasons.get(message, 0) + number

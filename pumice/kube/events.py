@@ -1,0 +1,182 @@
+"""
+Events for people: `kubectl describe` shows them under the object that they are about.
+
+    record ──► waiting (bounded, same ones counted together) ──► created
+                                                             └─► count raised, if seen before
+
+Recording never blocks and never fails: under a flood events are dropped, first those of the
+object that floods. An event told again within ten minutes raises the count of the first one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from asyncio import Event as Signal
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Literal
+
+from pumice.core.api.meta import ObjectMeta
+from pumice.kube.client import Client
+from pumice.kube.clock import Clock, SystemClock, rfc3339
+from pumice.kube.errors import KubeError, NotFound
+from pumice.kube.patches import Json, MergePatch
+from pumice.kube.resources import EVENTS, AnyResource
+
+log = logging.getLogger(__name__)
+
+WAITING = 1_000
+REMEMBERED = 4_096
+AGGREGATE_S = 600.0
+#: an object may have this many events at once, and one more every so many seconds
+BURST = 25
+REFILL_S = 30.0
+MAX_MESSAGE = 1_024
+#: where events about cluster-scoped objects live
+DEFAULT_NAMESPACE = "default"
+
+EventType = Literal["Normal", "Warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """What makes two events the same."""
+
+    resource: AnyResource
+    namespace: str
+    name: str
+    uid: str
+    type: EventType
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class _Series:
+    """An event that was created, and how often it happened."""
+
+    name: str
+    count: int
+    last: float
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """How many events an object may still have."""
+
+    tokens: float
+    since: float
+
+
+class Recorder:
+    """Records events in the name of a component; `run` sends them until it is cancelled."""
+
+    def __init__(
+        self,
+        client: Client,
+        component: str,
+        *,
+        clock: Clock | None = None,
+        waiting: int = WAITING,
+    ) -> None:
+        self._client = client
+        self._component = component
+        self._clock = clock or SystemClock()
+        self._limit = waiting
+        #: how often each text was told since it last left
+        self._waiting: OrderedDict[_Text, int] = OrderedDict()
+        self._series: OrderedDict[_Text, _Series] = OrderedDict()
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._serial = itertools.count()
+        self._wake = Signal()
+        #: events that were not sent, since the start
+        self.dropped = 0
+
+    def record(
+        self, resource: AnyResource, meta: ObjectMeta, kind: EventType, reason: str, message: str
+    ) -> None:
+        """Say that something happened to an object."""
+        short = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 3] + "..."
+        text = _Text(resource, meta.namespace, meta.name, meta.uid, kind, reason, short)
+        if text in self._waiting:
+            self._waiting[text] += 1
+        elif len(self._waiting) >= self._limit or not self._may(meta.uid or meta.key):
+            self.dropped += 1
+        else:
+            self._waiting[text] = 1
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Send what is recorded, one event after the other."""
+        while True:
+            await self._wake.wait()
+            while self._waiting:
+                text, times = self._waiting.popitem(last=False)
+                try:
+                    await self._send(text, times)
+                except KubeError as e:
+                    self.dropped += 1
+                    log.info("event %s of %s %s: %s", text.reason, text.resource, text.name, e)
+            self._wake.clear()
+
+    async def _send(self, text: _Text, times: int) -> None:
+        now = self._clock.now()
+        series = self._series.get(text)
+        if series and now - series.last <= AGGREGATE_S:
+            try:
+                await self._raise_count(text, series, times, now)
+            except NotFound:
+                pass  # The server has let it expire: tell it as a new one.
+            else:
+                return
+        name = f"{text.name}.{int(now * 1e6):x}{next(self._serial) % 4096:03x}"
+        await self._client.create(EVENTS, _home(text), self._body(text, name, times, now))
+        self._series[text] = _Series(name, times, now)
+        self._series.move_to_end(text)
+        if len(self._series) > REMEMBERED:
+            self._series.popitem(last=False)
+
+    async def _raise_count(self, text: _Text, series: _Series, times: int, now: float) -> None:
+        count = series.count + times
+        patch = MergePatch({"count": count, "lastTimestamp": rfc3339(now)})
+        await self._client.patch(EVENTS, _home(text), series.name, patch)
+        series.count, series.last = count, now
+
+    def _body(self, text: _Text, name: str, times: int, now: float) -> Json:
+        return {
+            "metadata": {"namespace": _home(text), "name": name},
+            "involvedObject": {
+                "apiVersion": text.resource.api_version,
+                "kind": text.resource.kind,
+                "namespace": text.namespace,
+                "name": text.name,
+                "uid": text.uid,
+            },
+            "type": text.type,
+            "reason": text.reason,
+            "message": text.message,
+            "count": times,
+            "firstTimestamp": rfc3339(now),
+            "lastTimestamp": rfc3339(now),
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+        }
+
+    def _may(self, owner: str) -> bool:
+        """Take a token of the object's bucket, if one is left."""
+        now = self._clock.monotonic()
+        bucket = self._buckets.setdefault(owner, _Bucket(BURST, now))
+        self._buckets.move_to_end(owner)
+        if len(self._buckets) > REMEMBERED:
+            self._buckets.popitem(last=False)
+        bucket.tokens = min(BURST, bucket.tokens + (now - bucket.since) / REFILL_S)
+        bucket.since = now
+        if bucket.tokens < 1:
+            return False
+        bucket.tokens -= 1
+        return True
+
+
+def _home(text: _Text) -> str:
+    return text.namespace or DEFAULT_NAMESPACE

@@ -1,0 +1,81 @@
+"""
+A whole cluster on this machine: control plane, fake nodes, and Pumice in it.
+
+    with Cluster(nodes=20) as cluster:
+        print(cluster.plane.kubeconfig())
+
+The parts are public: whoever needs another arrangement (an extender behind a proxy, no
+controllers) uses them one by one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+from pumice.local.audit import AuditLevel
+from pumice.local.controlplane import ControlPlane
+from pumice.local.install import install
+from pumice.local.nodes import add_nodes
+from pumice.local.scheduler import Scheduler, start_pumice_scheduler, start_stock_scheduler
+from pumice.local.services import Controllers, Extender
+
+
+class Cluster:
+    """A control plane with Pumice in it; a context manager."""
+
+    def __init__(
+        self,
+        directory: Path | None = None,
+        *,
+        nodes: int = 20,
+        audit_level: AuditLevel | None = None,
+        configuration: Path | None = None,
+        stock_scheduler: bool = False,
+    ) -> None:
+        """
+        Prepare it: `nodes` fake nodes of 32 CPU and 128 GiB in two zones.
+
+        With `stock_scheduler` pods of other scheduler names than Pumice's are placed too.
+        """
+        self.plane = ControlPlane(directory, audit_level=audit_level)
+        self.extender = Extender(self.plane, configuration)
+        self.controllers = Controllers(self.plane)
+        self.scheduler: Scheduler | None = None
+        self.stock_scheduler: Scheduler | None = None
+        self._nodes = nodes
+        self._wants_stock_scheduler = stock_scheduler
+
+    def start(self) -> Self:
+        """Start everything and wait until it is ready."""
+        self.plane.start()
+        try:
+            install(self.plane.api)
+            if self._nodes:
+                add_nodes(self.plane.api, self._nodes, zones=2)
+            self.controllers.start(ready=False)
+            self.extender.start(ready=False)
+            self.scheduler = start_pumice_scheduler(self.plane, self.extender.url)
+            self.controllers.wait_ready()
+            self.extender.wait_ready()
+            if self._wants_stock_scheduler:
+                self.start_stock_scheduler()
+        except BaseException:
+            self.stop(keep=True)
+            raise
+        return self
+
+    def start_stock_scheduler(self) -> Scheduler:
+        """Start a plain kube-scheduler for the pods that are not Pumice's."""
+        self.stock_scheduler = start_stock_scheduler(self.plane)
+        return self.stock_scheduler
+
+    def stop(self, *, keep: bool = False) -> None:
+        """Kill everything; the directory with the logs goes too unless it is to be kept."""
+        self.plane.stop(keep=keep)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self.plane.__exit__(kind, *rest)

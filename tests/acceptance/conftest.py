@@ -1,0 +1,89 @@
+"""
+The real control plane for the tests marked `cluster`.
+
+One cluster serves all tests of a module; each test has a namespace of its own and makes its own
+nodes. When a test fails, the ends of the components' logs are in its report, and the directory
+with the whole logs is kept and named there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pumice.local.build import binaries
+from pumice.local.cluster import Cluster
+from pumice.local.processes import Processes
+from tests.acceptance.bed import Bed
+from tests.acceptance.length import Length, chosen_length
+
+LOG_LINES = 25
+
+
+@pytest.fixture(scope="session")
+def binary_directory() -> Path:
+    """The programs of the control plane, built when they are missing."""
+    return binaries()
+
+
+@pytest.fixture(scope="session")
+def length() -> Length:
+    """How often and how long, by the environment variable PUMICE_LENGTH."""
+    return chosen_length()
+
+
+@pytest.fixture(scope="module")
+def cluster(binary_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster with Pumice in it and without nodes, for the tests of one module."""
+    directory = tmp_path_factory.mktemp("cluster")
+    with Cluster(directory, nodes=0, audit_level="RequestResponse") as running:
+        yield running
+
+
+@pytest.fixture
+def bed(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Bed]:
+    """A test's own view of the module's cluster."""
+    marks = {name: _size(cluster.plane.processes, name) for name in cluster.plane.processes.names}
+    view = Bed(cluster)
+    view.open()
+    try:
+        yield view
+    finally:
+        if _failed(request.node):
+            _report(request.node, cluster, marks)
+        view.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Leave on the test whether it failed, for fixtures that end after it."""
+    report: pytest.TestReport = yield  # type: ignore[assignment]
+    if report.when == "call":
+        item.stash[FAILED] = report.failed
+    return report  # type: ignore[return-value]
+
+
+FAILED = pytest.StashKey[bool]()
+
+
+def _failed(item: pytest.Item) -> bool:
+    return item.stash.get(FAILED, False)
+
+
+def _size(processes: Processes, name: str) -> int:
+    log = processes.log(name)
+    return log.stat().st_size if log.exists() else 0
+
+
+def _report(item: pytest.Item, cluster: Cluster, marks: dict[str, int]) -> None:
+    """Add what our components said during the test to its report."""
+    processes = cluster.plane.processes
+    for name in ("extender", "controllers", "kube-scheduler"):
+        if name in processes.names:
+            with processes.log(name).open(errors="replace") as log:
+                log.seek(marks.get(name, 0))
+                tail = log.read().splitlines()[-LOG_LINES:]
+            item.add_report_section("teardown", f"log of {name}", "\n".join(tail))
+    item.add_report_section("teardown", "logs", str(cluster.plane.directory / "logs"))

@@ -1,0 +1,32 @@
+"""Two lengths of the acceptance tests: short for every change, full before a release."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+VARIABLE = "PUMICE_LENGTH"
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How often a test repeats itself and how long it goes on."""
+
+    name: str
+    contention_rounds: int
+    kills: int
+    foreign_scheduler_s: float
+    soak_s: float
+
+
+SHORT = Length("short", contention_rounds=2, kills=5, foreign_scheduler_s=30, soak_s=0)
+FULL = Length("full", contention_rounds=20, kills=50, foreign_scheduler_s=300, soak_s=300)
+LENGTHS = {length.name: length for length in (SHORT, FULL)}
+
+
+def chosen_length() -> Length:
+    """Return the length that the environment asks for; short where it does not."""
+    name = os.environ.get(VARIABLE, SHORT.name)
+    if name not in LENGTHS:
+        raise ValueError(f"{VARIABLE} is one of {', '.join(LENGTHS)}, not {name!r}")
+    return LENGTHS[name]

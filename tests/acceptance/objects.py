@@ -1,0 +1,142 @@
+"""Objects in one line: Jobs, pods, queues as plain dictionaries, as a user would write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Object = dict[str, Any]
+
+EXIT_AFTER = "pumice.dev/exit-after"
+EXIT_CODE = "pumice.dev/exit-code"
+
+
+def a_pod_spec(
+    *,
+    cpu: str | int | None = 1,
+    memory: str | None = None,
+    command: Sequence[str] = (),
+    restart: str = "Never",
+    grace_s: int = 3,
+    requests: Mapping[str, str | int] | None = None,
+    **spec: Any,
+) -> Object:
+    """Return a pod's spec with one container; `cpu=None` makes it best effort."""
+    wanted = {"cpu": cpu, "memory": memory, **(requests or {})}
+    asked = {key: str(amount) for key, amount in wanted.items() if amount is not None}
+    container: Object = {"name": "main", "image": "busybox"}
+    if asked:
+        container["resources"] = {"requests": asked}
+    if command:
+        container["command"] = list(command)
+    return {
+        "restartPolicy": restart,
+        "terminationGracePeriodSeconds": grace_s,
+        "containers": [container],
+        **spec,
+    }
+
+
+def a_task(
+    name: str = "worker",
+    replicas: int = 1,
+    *,
+    min_available: int | None = None,
+    annotations: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    policies: Sequence[Object] = (),
+    partition: Object | None = None,
+    **spec: Any,
+) -> Object:
+    """Return a task of a Job; further arguments are those of `a_pod_spec`."""
+    metadata = {"annotations": dict(annotations or {}), "labels": dict(labels or {})}
+    task: Object = {
+        "name": name,
+        "replicas": replicas,
+        "template": {"metadata": metadata, "spec": a_pod_spec(**spec)},
+    }
+    if min_available is not None:
+        task["minAvailable"] = min_available
+    if policies:
+        task["policies"] = list(policies)
+    if partition:
+        task["partitionPolicy"] = partition
+    return task
+
+
+def a_job(
+    name: str,
+    *tasks: Object,
+    replicas: int = 1,
+    min_available: int | None = None,
+    queue: str = "default",
+    policies: Sequence[Object] = (),
+    namespace: str | None = None,
+    annotations: Mapping[str, str] | None = None,
+    max_retry: int | None = None,
+    priority_class: str = "",
+    **task: Any,
+) -> Object:
+    """
+    Return a Job of the tasks given.
+
+    Without tasks it has one, `worker`, of `replicas` pods, made of the further arguments.
+    """
+    chosen = list(tasks) or [a_task(replicas=replicas, **task)]
+    spec: Object = {"schedulerName": "volcano", "queue": queue, "tasks": chosen}
+    if min_available is not None:
+        spec["minAvailable"] = min_available
+    if policies:
+        spec["policies"] = list(policies)
+    if max_retry is not None:
+        spec["maxRetry"] = max_retry
+    if priority_class:
+        spec["priorityClassName"] = priority_class
+    return _object("batch.volcano.sh/v1alpha1", "Job", name, namespace, spec, annotations)
+
+
+def a_pod(
+    name: str,
+    *,
+    scheduler: str = "volcano",
+    namespace: str | None = None,
+    annotations: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    node: str | None = None,
+    **spec: Any,
+) -> Object:
+    """Return a pod; further arguments are those of `a_pod_spec`."""
+    body = a_pod_spec(**spec) | {"schedulerName": scheduler}
+    if node:
+        body["nodeName"] = node
+    pod = _object("v1", "Pod", name, namespace, body, annotations)
+    pod["metadata"]["labels"] = dict(labels or {})
+    return pod
+
+
+def a_queue(name: str, **spec: Any) -> Object:
+    """Return a queue."""
+    body = {"weight": 1, **spec}
+    return _object("scheduling.volcano.sh/v1beta1", "Queue", name, None, body, None)
+
+
+def a_pod_group(name: str, *, min_member: int, namespace: str | None = None, **spec: Any) -> Object:
+    """Return a PodGroup."""
+    body = {"minMember": min_member, "queue": "default", **spec}
+    return _object("scheduling.volcano.sh/v1beta1", "PodGroup", name, namespace, body, None)
+
+
+def _object(
+    version: str,
+    kind: str,
+    name: str,
+    namespace: str | None,
+    spec: Object,
+    annotations: Mapping[str, str] | None,
+) -> Object:
+    metadata: Object = {"name": name}
+    if namespace:
+        metadata["namespace"] = namespace
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}

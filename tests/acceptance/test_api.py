@@ -1,0 +1,550 @@
+"""The API itself on a real kube-apiserver: CRDs, the gate, and who may do what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pumice.core import names
+from pumice.local.api import Api
+from pumice.local.controlplane import ControlPlane
+from pumice.local.errors import ApiError
+from pumice.local.install import collection_of, documents, install
+from tests.acceptance.objects import Object, a_job, a_pod_spec, a_task
+
+pytestmark = pytest.mark.cluster
+
+EXAMPLES = Path(__file__).parents[2] / "manifests" / "examples"
+DRY = "?dryRun=All&fieldValidation=Strict"
+
+
+@pytest.fixture(scope="module")
+def plane(
+    binary_directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    directory = tmp_path_factory.mktemp("plane")
+    with ControlPlane(directory, binary_directory=binary_directory) as running:
+        install(running.api)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def api(plane: ControlPlane) -> Api:
+    return plane.api
+
+
+def tried(api: Api, body: Object) -> Object:
+    """Return the object as the API server would store it."""
+    result: Object = api.post(collection_of(body) + DRY, body)
+    return result
+
+
+def test_the_crds_are_established_and_structural(api: Api) -> None:
+    found = api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
+    conditions = {
+        crd["metadata"]["name"]: {c["type"]: c["status"] for c in crd["status"]["conditions"]}
+        for crd in found
+    }
+    want = {"NamesAccepted": "True", "Established": "True"}
+    assert conditions == {
+        "jobs.batch.volcano.sh": want,
+        "commands.bus.volcano.sh": want,
+        "podgroups.scheduling.volcano.sh": want,
+        "queues.scheduling.volcano.sh": want,
+    }
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.stem)
+def test_the_examples_are_accepted(api: Api, file: Path) -> None:
+    for body in documents(file):
+        tried(api, body)
+
+
+# What is stored.
+
+
+def test_a_job_gets_its_defaults_and_keeps_its_templates(api: Api) -> None:
+    template = {
+        "metadata": {"creationTimestamp": None, "labels": {"a": "b"}, "anything": {"at": "all"}},
+        "spec": {
+            "containers": [{"name": "c", "image": "i", "newField": [1, None]}],
+            "schedulingGates": None,
+        },
+    }
+    body = a_job("j", a_task(replicas=2))
+    body["spec"] = {
+        "tasks": [{"replicas": 2, "template": template, "maxRetry": None}],
+        "queue": None,
+        "plugins": {"svc": None, "env": []},
+        "networkTopology": {"highestTierAllowed": 1},
+        "policies": None,
+    }
+
+    stored = tried(api, body)
+
+    assert stored["spec"] == {
+        "tasks": [{"replicas": 2, "template": template}],
+        "queue": "default",
+        "maxRetry": 3,
+        "plugins": {"svc": None, "env": []},
+        "networkTopology": {"highestTierAllowed": 1, "mode": "hard"},
+    }
+
+
+def test_a_queue_gets_its_defaults_and_no_status(api: Api) -> None:
+    stored = tried(api, a_queue(capability={"cpu": 2, "memory": "1Gi"}, state="Open"))
+    assert stored["spec"] == {
+        "weight": 1,
+        "dequeueStrategy": "traverse",
+        "capability": {"cpu": 2, "memory": "1Gi"},
+    }
+    assert "status" not in stored
+
+
+def test_a_pod_group_keeps_the_status_it_comes_with_and_has_no_subresource(api: Api) -> None:
+    body = {
+        "apiVersion": names.SCHEDULING_API,
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"minMember": 1, "subGroupPolicy": [{"name": "a", "minSubGroups": None}]},
+        "status": {"phase": "Pending", "conditions": [CONDITION]},
+    }
+
+    stored = api.post(collection_of(body), body)
+
+    assert stored["spec"] == {
+        "minMember": 1,
+        "queue": "default",
+        "subGroupPolicy": [{"name": "a", "subGroupSize": 1, "minSubGroups": 0}],
+    }
+    without_null = {k: v for k, v in CONDITION.items() if v is not None}
+    assert stored["status"] == {"phase": "Pending", "conditions": [without_null]}
+    with pytest.raises(ApiError, match="404"):
+        api.patch(f"{collection_of(body)}/g/status", {"status": {"phase": "Running"}})
+
+
+CONDITION = {"type": "Unschedulable", "status": "True", "lastTransitionTime": None}
+
+
+def test_the_status_of_a_job_is_apart(api: Api) -> None:
+    body = a_job("apart", replicas=1)
+    path = f"{collection_of(body)}/apart"
+    api.post(collection_of(body), {**body, "status": {"running": 3}})
+
+    assert "status" not in api.get(path)
+    status = {"state": {"phase": "Running", "lastTransitionTime": None}, "running": 1}
+    changed = api.patch(f"{path}/status", {"status": status, "spec": {"minAvailable": 0}})
+    assert changed["status"] == {"state": {"phase": "Running"}, "running": 1}
+    assert changed["spec"] == api.get(path)["spec"]
+
+
+# What is refused.
+
+
+def a_queue(name: str = "q", *, state: str = "", **spec: Any) -> Object:
+    body: Object = {
+        "apiVersion": names.SCHEDULING_API,
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+    return {**body, "status": {"state": state}} if state else body
+
+
+def a_spec(**fields: Any) -> Object:
+    """Return a Job of two pods, with these fields of its specification."""
+    body = a_job("j", replicas=2)
+    body["spec"] |= fields
+    return body
+
+
+def a_task_with(**fields: Any) -> Object:
+    """Return a Job of one task of four pods, with these fields of the task."""
+    return a_spec(tasks=[{**a_task("w", 4), **fields}], minAvailable=1)
+
+
+def policy(event: str = "", action: str = "RestartJob", **more: Any) -> Object:
+    return {"action": action, **({"event": event} if event else {}), **more}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    body: Object
+    message: str
+
+
+REFUSED = {
+    "a Job without tasks": Refusal(
+        {**a_spec(), "spec": {"minAvailable": 0}}, "No task specified in job spec"
+    ),
+    "a Job with an empty list of tasks": Refusal(
+        a_spec(tasks=[]), "spec.tasks in body should have at least 1 items"
+    ),
+    "a minimum above the number of pods": Refusal(
+        a_spec(minAvailable=3),
+        "job 'minAvailable' should not be greater than total replicas in tasks",
+    ),
+    "a negative minimum": Refusal(a_spec(minAvailable=-1), "should be greater than or equal to 0"),
+    "a name for two tasks": Refusal(
+        a_spec(tasks=[a_task("a"), a_task("twice"), a_task("twice")]),
+        "duplicated task name twice",
+    ),
+    "a task name that no host can have": Refusal(
+        a_spec(tasks=[a_task("No_Host")]), "spec.tasks[0].name in body should match"
+    ),
+    "a task's minimum above its replicas": Refusal(
+        a_task_with(minAvailable=5), "'minAvailable' is greater than 'replicas' in task: w"
+    ),
+    "a template without containers": Refusal(
+        a_task_with(template={"spec": {}}), "template.spec.containers: Required value"
+    ),
+    "partitions that don't add up": Refusal(
+        a_task_with(partitionPolicy={"totalPartitions": 3, "partitionSize": 2}),
+        "'Replicas' are not equal to TotalPartitions*PartitionSize in task",
+    ),
+    "a minimum of partitions beside another of pods": Refusal(
+        a_task_with(
+            partitionPolicy={"totalPartitions": 2, "partitionSize": 2, "minPartitions": 2},
+            minAvailable=2,
+        ),
+        "'MinAvailable' is not equal to MinPartitions*PartitionSize in task",
+    ),
+    "a policy for event and exit code": Refusal(
+        a_spec(policies=[policy("PodFailed", exitCode=3)]),
+        "must not specify event and exitCode simultaneously",
+    ),
+    "a policy for nothing": Refusal(
+        a_spec(policies=[policy()]), "either event and exitCode should be specified"
+    ),
+    "a policy for success": Refusal(
+        a_spec(policies=[policy(exitCode=0)]), "0 is not a valid error code"
+    ),
+    "a policy of a task for success": Refusal(
+        a_task_with(policies=[policy(exitCode=0)]), "0 is not a valid error code"
+    ),
+    "an event that there is not": Refusal(
+        a_spec(policies=[policy("PodExploded")]), 'Unsupported value: "PodExploded"'
+    ),
+    "an internal event": Refusal(a_spec(policies=[policy("PodRunning")]), "invalid policy event"),
+    "an internal event among others": Refusal(
+        a_spec(policies=[policy(events=["PodFailed", "OutOfSync"])]), "invalid policy event"
+    ),
+    "an internal action": Refusal(
+        a_spec(policies=[policy("PodFailed", "SyncJob")]), "invalid policy action"
+    ),
+    "an internal action for an exit code": Refusal(
+        a_spec(policies=[policy(action="CloseQueue", exitCode=1)]), "invalid policy action"
+    ),
+    "a policy without an action": Refusal(
+        a_spec(policies=[{"event": "PodFailed"}]), "invalid policy action"
+    ),
+    "an event in two policies": Refusal(
+        a_spec(
+            policies=[
+                policy("PodFailed"),
+                policy(events=["PodEvicted", "PodFailed"], action="AbortJob"),
+            ]
+        ),
+        "duplicate event PodFailed  across different policy",
+    ),
+    "an event in two policies of a task": Refusal(
+        a_task_with(policies=[policy("TaskCompleted"), policy("TaskCompleted")]),
+        "duplicate event TaskCompleted  across different policy",
+    ),
+    "an exit code in two policies": Refusal(
+        a_spec(policies=[policy(exitCode=3), policy(exitCode=4), policy(exitCode=3)]),
+        "duplicate exitCode",
+    ),
+    "every event beside one of them": Refusal(
+        a_spec(policies=[policy("*"), policy("PodFailed")]),
+        "if there's * here, no other policy should be here",
+    ),
+    "a plugin that there is not": Refusal(
+        a_spec(plugins={"svc": [], "horovod": []}), "unable to find job plugin: horovod"
+    ),
+    "a path for two volumes": Refusal(
+        a_spec(
+            volumes=[
+                {"mountPath": "/a", "volumeClaimName": "x"},
+                {"mountPath": "/a", "volumeClaimName": "y"},
+            ]
+        ),
+        "duplicated mountPath: /a",
+    ),
+    "a volume of nothing": Refusal(
+        a_spec(volumes=[{"mountPath": "/a"}]),
+        "either VolumeClaim or VolumeClaimName must be specified",
+    ),
+    "a volume without a path": Refusal(
+        a_spec(volumes=[{"volumeClaimName": "x"}]), "mountPath: Required value"
+    ),
+    "a tier by number and by name": Refusal(
+        a_spec(networkTopology={"highestTierAllowed": 1, "highestTierName": "rack"}),
+        "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology"
+        " simultaneously",
+    ),
+    "a field that there is not": Refusal(
+        a_spec(minAvailible=1), 'unknown field "spec.minAvailible"'
+    ),
+    "a queue without weight": Refusal(a_queue(weight=0), "should be greater than or equal to 1"),
+    "a queue below itself": Refusal(
+        a_queue("q", parent="q"), "queue q cannot use itself as parent"
+    ),
+    "a queue that deserves more than it may have": Refusal(
+        a_queue(deserved={"cpu": 8}, capability={"cpu": "4"}),
+        "deserved must be <= capability",
+    ),
+    "a queue that is guaranteed more than it deserves": Refusal(
+        a_queue(deserved={"cpu": 1}, guarantee={"resource": {"cpu": "1500m"}}),
+        "deserved must be >= guarantee",
+    ),
+    "a queue that is guaranteed what it does not deserve": Refusal(
+        a_queue(guarantee={"resource": {"cpu": 1}}), "deserved must be >= guarantee"
+    ),
+    "a queue of less than nothing": Refusal(
+        a_queue(capability={"cpu": "-1"}), "capability must be greater than or equal to 0"
+    ),
+    "a quantity that is none": Refusal(
+        a_queue(capability={"cpu": "many"}), "spec.capability.cpu in body should match"
+    ),
+    "a command without the uid of its target": Refusal(
+        {
+            "apiVersion": names.BUS_API,
+            "kind": "Command",
+            "metadata": {"name": "c"},
+            "action": "OpenQueue",
+            "target": {"apiVersion": names.SCHEDULING_API, "kind": "Queue", "name": "q"},
+        },
+        "target.uid: Required value",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_refused_and_why(api: Api, case: Refusal) -> None:
+    with pytest.raises(ApiError) as refused:
+        tried(api, case.body)
+    assert refused.value.status in (400, 422)
+    assert case.message in refused.value.message
+
+
+ACCEPTED = {
+    "a Job that leaves everything open": a_spec(minAvailable=0),
+    "tasks without names": a_spec(tasks=[{**a_task(), "name": None}] * 2, minAvailable=2),
+    "a task of no pods beside another": a_spec(tasks=[a_task("a", 2), a_task("idle", 0)]),
+    "an event twice in one policy": a_spec(
+        policies=[policy("PodFailed", events=["PodFailed", "PodEvicted"])]
+    ),
+    "the same event for job and task": a_spec(
+        policies=[policy("PodEvicted")],
+        tasks=[{**a_task("w", 2), "policies": [policy("PodEvicted", "RestartTask")]}],
+    ),
+    "every event, and exit codes": a_spec(policies=[policy("*"), policy(exitCode=-1)]),
+    "partitions that add up": a_task_with(
+        partitionPolicy={"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1},
+        minAvailable=2,
+    ),
+    "a claim that was filled in": a_spec(
+        volumes=[
+            {"mountPath": "/a", "volumeClaimName": "x", "volumeClaim": {"accessModes": ["rwo"]}}
+        ]
+    ),
+    "a queue with everything in order": a_queue(
+        deserved={"cpu": "2", "example.com/gpu": 1},
+        capability={"cpu": 4},
+        guarantee={"resource": {"cpu": "2000m"}},
+        parent="root",
+    ),
+    "a queue that only guarantees nothing": a_queue(guarantee={"resource": {}}),
+}
+
+
+@pytest.mark.parametrize("body", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_what_is_accepted(api: Api, body: Object) -> None:
+    tried(api, body)
+
+
+def test_a_job_as_large_as_the_lists_allow_is_accepted(api: Api) -> None:
+    policies = [policy(exitCode=i + 1) for i in range(64)]
+    tasks = [{**a_task(f"t{i}"), "policies": policies} for i in range(256)]
+    tried(api, a_spec(tasks=tasks, policies=policies, minAvailable=256))
+
+
+# The gate.
+
+
+@dataclass(frozen=True)
+class Gated:
+    want: list[str]
+    scheduler: str = "volcano"
+    namespace: str = "default"
+    annotations: dict[str, str] = field(default_factory=dict)
+    spec: dict[str, Any] = field(default_factory=dict)
+
+
+HELD = names.GATE_HELD
+QUEUE_GATE = names.QUEUE_ALLOCATION_GATE
+
+GATES = {
+    "a pod of ours is held": Gated([HELD]),
+    "a pod of another scheduler is not": Gated([], scheduler="default-scheduler"),
+    "a pod without a scheduler's name is not": Gated([], scheduler=""),
+    "a pod that has its node is not": Gated([], spec={"nodeName": "n1"}),
+    "a pod that waits for its queue is not": Gated([], annotations={QUEUE_GATE: "true"}),
+    "a pod that waits for its queue keeps that gate alone": Gated(
+        [QUEUE_GATE],
+        annotations={QUEUE_GATE: "true"},
+        spec={"schedulingGates": [{"name": QUEUE_GATE}]},
+    ),
+    "a pod that need not wait for its queue is held": Gated(
+        [HELD], annotations={QUEUE_GATE: "false"}
+    ),
+    "other annotations make no difference": Gated([HELD], annotations={"a": "b"}),
+    "a pod in kube-system is not": Gated([], namespace="kube-system"),
+    "a pod in pumice-system is not": Gated([], namespace="pumice-system"),
+    "other gates are kept": Gated(
+        ["example.com/a", "example.com/b", HELD],
+        spec={"schedulingGates": [{"name": "example.com/a"}, {"name": "example.com/b"}]},
+    ),
+    "a pod that is held already stays as it is": Gated(
+        ["example.com/a", HELD, "example.com/b"],
+        spec={
+            "schedulingGates": [
+                {"name": "example.com/a"},
+                {"name": HELD},
+                {"name": "example.com/b"},
+            ]
+        },
+    ),
+    "other pods keep their gates as they are": Gated(
+        ["example.com/a"],
+        scheduler="default-scheduler",
+        spec={"schedulingGates": [{"name": "example.com/a"}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GATES.values(), ids=GATES.keys())
+def test_the_gate(api: Api, case: Gated) -> None:
+    spec = a_pod_spec(automountServiceAccountToken=False, **case.spec)
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "p",
+            "namespace": case.namespace,
+            "annotations": case.annotations,
+        },
+        "spec": spec | ({"schedulerName": case.scheduler} if case.scheduler else {}),
+    }
+
+    stored = tried(api, body)
+
+    assert [gate["name"] for gate in stored["spec"].get("schedulingGates", [])] == case.want
+
+
+# Who may do what.
+
+CORE, APPS, BATCH = "", "apps", "batch"
+VOLCANO_BATCH, VOLCANO, BUS = "batch.volcano.sh", "scheduling.volcano.sh", "bus.volcano.sh"
+READ = ("get", "list", "watch")
+
+Rights = dict[tuple[str, str], tuple[str, ...]]
+"""(group, resource or resource/subresource) -> verbs."""
+
+RIGHTS: dict[str, Rights] = {
+    "pumice-extender": {
+        (CORE, "pods"): (*READ, "patch"),
+        (CORE, "pods/status"): ("patch",),
+        (CORE, "pods/binding"): ("create",),
+        (CORE, "pods/eviction"): ("create",),
+        (CORE, "nodes"): READ,
+        (CORE, "events"): ("create", "patch"),
+        ("scheduling.k8s.io", "priorityclasses"): READ,
+        (VOLCANO, "podgroups"): (*READ, "patch"),
+        (VOLCANO, "queues"): READ,
+        (VOLCANO, "queues/status"): ("patch",),
+    },
+    "pumice-controllers": {
+        (CORE, "pods"): (*READ, "create", "patch", "delete"),
+        (CORE, "pods/finalizers"): ("update",),
+        (CORE, "persistentvolumeclaims"): (*READ, "create"),
+        (CORE, "events"): ("create", "patch"),
+        ("scheduling.k8s.io", "priorityclasses"): READ,
+        (VOLCANO_BATCH, "jobs"): (*READ, "patch"),
+        (VOLCANO_BATCH, "jobs/status"): ("patch",),
+        (VOLCANO_BATCH, "jobs/finalizers"): ("update",),
+        (VOLCANO, "podgroups"): (*READ, "create", "patch", "delete"),
+        (VOLCANO, "queues"): (*READ, "create", "patch"),
+        (VOLCANO, "queues/status"): ("patch",),
+        (BUS, "commands"): (*READ, "delete"),
+        (APPS, "replicasets"): READ,
+        (APPS, "statefulsets"): READ,
+        (APPS, "daemonsets"): READ,
+        (APPS, "replicasets/finalizers"): ("update",),
+        (APPS, "statefulsets/finalizers"): ("update",),
+        (APPS, "daemonsets/finalizers"): ("update",),
+        (BATCH, "jobs"): READ,
+        (BATCH, "jobs/finalizers"): ("update",),
+    },
+    "pumice-webhooks": {},
+}
+
+
+def asked(plane: ControlPlane, user: str, kind: str, spec: Object) -> Object:
+    """Return the API server's answer to what a user may do."""
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
+    path = f"/apis/authorization.k8s.io/v1/{kind.lower()}s"
+    with closing(plane.api_as(user)) as api:
+        answer: Object = api.post(path, body)
+    return answer
+
+
+@pytest.mark.parametrize("user", RIGHTS)
+def test_a_user_may_do_what_it_needs_and_no_more(plane: ControlPlane, user: str) -> None:
+    review = asked(plane, user, "SelfSubjectRulesReview", {"namespace": "default"})
+    got: dict[tuple[str, str], set[str]] = {}
+    for rule in review["status"]["resourceRules"]:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                if group not in EVERYBODY:
+                    got.setdefault((group, resource), set()).update(rule["verbs"])
+
+    assert got == {what: set(verbs) for what, verbs in RIGHTS[user].items()}
+
+
+EVERYBODY = {"authorization.k8s.io", "authentication.k8s.io"}
+"""What every user may ask about itself."""
+
+DEEDS: dict[str, tuple[str, str, str, bool]] = {
+    "the extender binds": ("pumice-extender", "create", "pods/binding", True),
+    "the extender evicts": ("pumice-extender", "create", "pods/eviction", True),
+    "the extender deletes no pods": ("pumice-extender", "delete", "pods", False),
+    "the controllers create pods": ("pumice-controllers", "create", "pods", True),
+    "the controllers bind nothing": ("pumice-controllers", "create", "pods/binding", False),
+    "the controllers evict nothing": ("pumice-controllers", "create", "pods/eviction", False),
+    "the webhooks read no pods": ("pumice-webhooks", "get", "pods", False),
+    "the scheduler reads nodes": ("pumice-scheduler", "list", "nodes", True),
+    "the scheduler writes conditions": ("pumice-scheduler", "patch", "pods/status", True),
+    "the scheduler reads volumes": ("pumice-scheduler", "list", "persistentvolumes", True),
+    "the scheduler creates no pods": ("pumice-scheduler", "create", "pods", False),
+}
+
+
+@pytest.mark.parametrize(("user", "verb", "what", "want"), DEEDS.values(), ids=DEEDS.keys())
+def test_deed(plane: ControlPlane, user: str, verb: str, what: str, want: bool) -> None:
+    resource, _, subresource = what.partition("/")
+    attributes = {
+        "namespace": "default",
+        "verb": verb,
+        "resource": resource,
+        "subresource": subresource,
+    }
+    spec = {"resourceAttributes": attributes}
+    review = asked(plane, user, "SelfSubjectAccessReview", spec)
+    assert review["status"]["allowed"] is want

@@ -1,0 +1,211 @@
+"""The PodGroup controller against the in-memory API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controllers.podgroup import PodGroupController
+from pumice.core import names
+from pumice.kube.resources import POD_GROUPS, PODS, REPLICA_SETS
+from tests.adapters.controllers.world import World
+from tests.fakeapi.clock import settle, until
+
+Json = dict[str, Any]
+
+
+class GroupWorld(World):
+    """A world with the PodGroup controller in it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            lambda client, caches, events, metrics, clock: PodGroupController(
+                client, caches, events, clock=clock
+            )
+        )
+
+    def add_replica_set(self, replicas: int = 2, **annotations: str) -> str:
+        """Add ReplicaSet `rs` and return its uid."""
+        made = self.api.add(
+            REPLICA_SETS,
+            {
+                "metadata": {"name": "rs", "annotations": annotations},
+                "spec": {"replicas": replicas},
+            },
+            "ns",
+        )
+        return str(made["metadata"]["uid"])
+
+    def scale(self, replicas: int) -> None:
+        old = self.api.get(REPLICA_SETS, "ns", "rs")
+        assert old is not None
+        self.api.put(REPLICA_SETS, {**old, "spec": {"replicas": replicas}})
+
+    def add_pod(
+        self, name: str, owner: str = "", scheduler: str = "volcano", **annotations: str
+    ) -> str:
+        """Add a pod, of ReplicaSet `rs` where an owner is given, and return its uid."""
+        meta: Json = {"name": name, "annotations": annotations}
+        if owner:
+            meta["ownerReferences"] = [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": "rs",
+                    "uid": owner,
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ]
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+        spec = {"schedulerName": scheduler, "containers": [container]}
+        made = self.api.add(PODS, {"metadata": meta, "spec": spec}, "ns")
+        return str(made["metadata"]["uid"])
+
+    def group_of(self, pod: str) -> str:
+        got = self.api.get(PODS, "ns", pod)
+        assert got is not None
+        return str(got["metadata"].get("annotations", {}).get(names.GROUP_NAME, ""))
+
+    @property
+    def groups(self) -> dict[str, Json]:
+        return {group["metadata"]["name"]: group for group in self.api.all(POD_GROUPS)}
+
+
+@pytest.fixture
+def world() -> GroupWorld:
+    return GroupWorld()
+
+
+async def test_a_pod_on_its_own_gets_a_group_of_its_own(world: GroupWorld) -> None:
+    async with world.running():
+        uid = world.add_pod("p", **{names.QUEUE_NAME: "q"})
+        await until(lambda: world.group_of("p"))
+
+    group = world.groups[f"podgroup-{uid}"]
+    assert world.group_of("p") == f"podgroup-{uid}"
+    assert group["metadata"]["ownerReferences"][0]["uid"] == uid
+    assert group["spec"]["minMember"] == 1
+    assert group["spec"]["queue"] == "q"
+    assert group["spec"]["minResources"]["requests.cpu"] == "1"
+    assert group["status"] == {"phase": "Pending"}
+
+
+async def test_pods_of_a_replica_set_share_one_group_that_is_created_once(
+    world: GroupWorld,
+) -> None:
+    uid = world.add_replica_set(3, **{names.GROUP_MIN_MEMBER: "2"})
+    for i in range(3):
+        world.add_pod(f"p{i}", uid)
+    async with world.running():
+        await until(lambda: all(world.group_of(f"p{i}") for i in range(3)))
+        await settle()
+
+    assert set(world.groups) == {f"podgroup-{uid}"}
+    assert world.groups[f"podgroup-{uid}"]["spec"]["minMember"] == 2
+    first, *rest = world.writes()
+    assert first == "POST podgroups"
+    assert sorted(rest) == ["PATCH pods/p0", "PATCH pods/p1", "PATCH pods/p2"]
+
+
+async def test_pods_that_come_later_join_the_group(world: GroupWorld) -> None:
+    uid = world.add_replica_set()
+    world.add_pod("p0", uid)
+    async with world.running():
+        await until(lambda: world.group_of("p0"))
+        world.writes()
+        world.add_pod("p1", uid)
+        await until(lambda: world.group_of("p1"))
+        assert world.writes() == ["PATCH pods/p1"]
+
+
+async def test_pods_of_others_and_pods_with_a_group_are_left_alone(world: GroupWorld) -> None:
+    world.add_pod("other", scheduler="default-scheduler")
+    world.add_pod("grouped", **{names.GROUP_NAME: "mine"})
+    async with world.running():
+        await world.clock.advance(5)
+    assert world.groups == {}
+    assert world.writes() == []
+
+
+async def test_every_scheduler_name_is_served(world: GroupWorld) -> None:
+    world.add_pod("a")
+    world.add_pod("b", scheduler="volcano-2")
+    async with world.running(["volcano", "volcano-2"]):
+        await until(lambda: world.group_of("a") and world.group_of("b"))
+
+
+async def test_a_workload_at_zero_has_no_group_and_gets_one_again(world: GroupWorld) -> None:
+    uid = world.add_replica_set(1)
+    world.add_pod("p0", uid)
+    async with world.running():
+        await until(lambda: world.group_of("p0"))
+        world.scale(0)
+        await until(lambda: world.groups == {})
+
+        world.scale(1)
+        world.add_pod("p1", uid)
+        await until(lambda: world.group_of("p1"))
+        assert set(world.groups) == {f"podgroup-{uid}"}
+
+
+async def test_a_group_that_is_refused_is_told_to_its_pod_and_others_go_on(
+    world: GroupWorld,
+) -> None:
+    world.api.fail(422, method="POST", path="podgroups", reason="Invalid")
+    async with world.running():
+        world.add_pod("bad")
+        await until(lambda: world.events())
+        world.add_pod("good")
+        await until(lambda: world.group_of("good"))
+        assert world.events() == {
+            ("bad", "FailedCreatePodGroup", "Failed to create PodGroup: 422 was ordered")
+        }
+        assert world.group_of("bad") == ""
+
+
+async def test_a_group_that_is_forbidden_now_is_tried_again_and_told_once(
+    world: GroupWorld,
+) -> None:
+    world.api.fail(403, method="POST", path="podgroups", reason="Forbidden", times=5)
+    async with world.running():
+        world.add_pod("p")
+        await world.clock.advance(10)
+        assert world.group_of("p")
+        assert len(world.events()) == 1
+
+
+async def test_an_outage_is_waited_out(world: GroupWorld) -> None:
+    world.api.lose(method="POST", path="podgroups", applied=True)
+    world.api.fail(503, method="PATCH", path="/pods/", times=2)
+    async with world.running():
+        uid = world.add_pod("p")
+        await world.clock.advance(10)
+        assert world.group_of("p") == f"podgroup-{uid}"
+        assert len(world.groups) == 1
+
+
+async def test_a_pod_that_went_meanwhile_needs_nothing(world: GroupWorld) -> None:
+    world.api.delay(2, method="POST", path="podgroups")
+    async with world.running():
+        world.add_pod("p")
+        await world.clock.advance(1)
+        pod = world.api.get(PODS, "ns", "p")
+        assert pod is not None
+        world.api.objects.delete(PODS, pod, {"gracePeriodSeconds": 0})
+        await world.clock.advance(10)
+        assert world.events() == set()
+
+
+async def test_a_malformed_pod_is_reported_and_the_others_go_on(world: GroupWorld) -> None:
+    world.add_pod("bad")
+    bad = world.api.get(PODS, "ns", "bad")
+    assert bad is not None
+    spec = {**bad["spec"], "priority": "high"}
+    world.api.put(PODS, {**bad, "spec": spec})
+    world.add_pod("good")
+    async with world.running():
+        await until(lambda: world.group_of("good"))
+        await settle()
+        assert {(name, reason) for name, reason, _ in world.events()} == {("bad", "Malformed")}

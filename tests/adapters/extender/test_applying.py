@@ -1,0 +1,83 @@
+"""A decision is checked again before it becomes true."""
+
+from __future__ import annotations
+
+from pumice.core.ids import PodUid
+from tests.adapters.extender.world import World, a_node, a_pod
+
+PAIR = (a_pod("a"), a_pod("b"))
+
+
+def test_a_gang_that_fits_is_released_to_its_nodes() -> None:
+    world = World.make(a_node("n1"), a_node("n2"), pods=PAIR)
+
+    assert world.apply({"a": "n1", "b": "n2"}) == (2, 0)
+
+    assert world.states() == {"a": ("Released", "n1"), "b": ("Released", "n2")}
+    assert world.sent.names() == ["a", "b"]
+
+
+def test_a_gang_of_which_one_member_does_not_fit_any_more_gets_nothing() -> None:
+    world = World.make(a_node("n1", cpu=1), pods=PAIR)
+
+    assert world.apply({"a": "n1", "b": "n1"}) == (0, 2)
+
+    assert world.states() == {"a": ("Held", ""), "b": ("Held", "")}
+    assert world.sent.patches == []
+    assert world.model.cluster.fits(PodUid("a"), "n1") == []
+
+
+def test_a_running_job_keeps_the_extra_members_that_do_fit() -> None:
+    pods = (*PAIR, a_pod("c"), a_pod("d"))
+    world = World.make(a_node("n1", cpu=3), pods=pods)
+    world.apply({"a": "n1", "b": "n1"})
+
+    assert world.apply({"c": "n1", "d": "n1"}) == (1, 1)
+
+    assert world.states()["c"] == ("Released", "n1")
+    assert world.states()["d"] == ("Held", "")
+
+
+def test_a_decision_for_a_group_that_was_made_anew_is_dropped() -> None:
+    world = World.make(a_node("n1"), pods=PAIR)
+    world.model.cluster.remove_pod_group(next(iter(world.model.cluster.jobs)))
+
+    assert world.apply({"a": "n1", "b": "n1"}) == (0, 2)
+
+
+def test_a_decision_for_a_pod_that_is_gone_is_dropped() -> None:
+    world = World.make(a_node("n1"), pods=PAIR)
+    world.model.remove_pod(PodUid("b"))
+
+    assert world.apply({"a": "n1", "b": "n1"}) == (0, 2)
+    assert world.states() == {"a": ("Held", "")}
+
+
+def test_a_decision_for_a_node_that_is_gone_is_dropped() -> None:
+    world = World.make(a_node("n1"), a_node("n2"), pods=PAIR)
+    world.model.cluster.remove_node("n2")
+
+    assert world.apply({"a": "n1", "b": "n2"}) == (0, 2)
+
+
+def test_a_pod_without_gate_is_nominated_and_not_pinned() -> None:
+    loose = (a_pod("a", gates=None), a_pod("b", gates=None))
+    world = World.make(a_node("n1"), pods=loose)
+
+    assert world.apply({"a": "n1", "b": "n1"}) == (2, 0)
+
+    assert world.states() == {"a": ("Released", "n1"), "b": ("Released", "n1")}
+    assert world.sent.patches == [
+        ("a", {"status": {"nominatedNodeName": "n1"}}),
+        ("b", {"status": {"nominatedNodeName": "n1"}}),
+    ]
+
+
+def test_the_same_decision_twice_places_nothing_twice() -> None:
+    world = World.make(a_node("n1"), pods=PAIR)
+    world.apply({"a": "n1", "b": "n1"})
+
+    assert world.apply({"a": "n1", "b": "n1"})[0] == 0
+
+    assert world.sent.names() == ["a", "b"]
+    assert world.model.cluster.check() == []

@@ -1,0 +1,113 @@
+"""Members that kube-scheduler cannot place, and gangs that wait for one in vain."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from extender import barrier as texts
+from extender.nacks import Nacks
+from pumice.core.ids import PodUid
+from tests.adapters.extender.world import World, a_node, a_pod
+
+TAINT = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "taint"}
+
+
+def a_pair() -> tuple[World, Nacks]:
+    world = World.make(a_node("n1"), a_node("n2"), pods=(a_pod("a"), a_pod("b")))
+    world.apply({"a": "n1", "b": "n2"})
+    return world, Nacks(world.model, world.releases, world.barrier)
+
+
+def refuse(world: World, name: str, **status: Any) -> None:
+    pod = world.model.pending[PodUid(name)]
+    world.sent.show(pod, {"status": {"conditions": [TAINT], **status}})
+
+
+def replaced(world: World) -> list[str]:
+    mark = "volcano.sh/controller-out-of-sync"
+    return [
+        name
+        for name, patch in world.sent.patches
+        if mark in patch.get("metadata", {}).get("annotations", {})
+    ]
+
+
+def test_a_refusal_counts_after_three_seconds_and_only_that_member_is_replaced() -> None:
+    world, nacks = a_pair()
+    refuse(world, "a")
+    world.time += 2.9
+    nacks.check()
+    assert replaced(world) == []
+
+    world.time += 0.2
+    nacks.check()
+    nacks.check()
+
+    assert replaced(world) == ["a"]
+    assert world.model.avoided_nodes() == {"n1"}
+
+
+def test_a_refusal_that_passes_is_none() -> None:
+    world, nacks = a_pair()
+    refuse(world, "a")
+    world.time += 2
+    world.model.ledger.arrive(PodUid("a"), "n1", world.time)
+
+    world.time += 2
+    nacks.check()
+
+    assert replaced(world) == []
+
+
+def test_volumes_that_are_being_bound_are_progress() -> None:
+    world, nacks = a_pair()
+    refuse(world, "a", nominatedNodeName="n1")
+    world.time += 10
+    nacks.check()
+    assert replaced(world) == []
+
+
+def test_a_pod_that_stays_silent_while_others_arrive_is_refused_in_the_end() -> None:
+    world, nacks = a_pair()
+    world.time += 61
+    nacks.check()
+    assert replaced(world) == []
+
+    world.model.ledger.arrive(PodUid("b"), "n2", world.time)
+    nacks.check()
+
+    assert replaced(world) == ["a"]
+
+
+async def test_a_gang_that_waits_in_vain_for_a_minute_returns_its_room() -> None:
+    world, nacks = a_pair()
+    waiting = asyncio.create_task(world.barrier.bind(PodUid("a"), "n1"))
+    await asyncio.sleep(0)
+    world.model.remove_pod(PodUid("b"))
+    world.model.set_pod(a_pod("b", uid="b2"))
+
+    nacks.check()
+    world.time += 59
+    nacks.check()
+    assert not waiting.done()
+    world.time += 2
+    nacks.check()
+
+    assert await waiting == texts.REPLACED
+    assert world.refused == [("a", texts.REPLACED)]
+
+
+def test_a_gang_that_finds_its_member_in_time_keeps_its_room() -> None:
+    world, nacks = a_pair()
+    world.model.remove_pod(PodUid("b"))
+    world.model.set_pod(a_pod("b", uid="b2"))
+    nacks.check()
+    world.time += 59
+    assert world.apply({"b2": "n2"}) == (1, 0)
+
+    nacks.check()
+    world.time += 2
+    nacks.check()
+
+    assert replaced(world) == []

@@ -1,0 +1,169 @@
+"""Waves, the window, the three arms, and giving a pod up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pumice.core.ids import PodUid
+from tests.adapters.extender.world import GANG, World, a_group, a_node, a_pod
+
+REPLICA_SET = {
+    "kind": "ReplicaSet",
+    "apiVersion": "apps/v1",
+    "name": "r",
+    "uid": "r",
+    "controller": True,
+}
+UNGATE = {"spec": {"schedulingGates": None}}
+NOMINATE = {"status": {"nominatedNodeName": "n1"}}
+
+
+def arrive(world: World, *names: str) -> None:
+    for name in names:
+        entry = world.model.ledger.get(PodUid(name))
+        assert entry is not None
+        world.model.ledger.arrive(entry.uid, entry.node, world.time)
+    world.releases.pump()
+
+
+def steer(world: World, *waves: list[str]) -> None:
+    world.releases.steer(GANG, [[PodUid(name) for name in wave] for wave in waves])
+
+
+def planned(*names: str, minimum: int = 1, window: int = 1000, **more: Any) -> World:
+    pods = tuple(a_pod(name, cpu="100m", **more) for name in names)
+    world = World.make(a_node("n1", cpu=64), minimum=minimum, pods=pods, window=window)
+    for name in names:
+        world.model.plan(PodUid(name), "n1")
+    return world
+
+
+def test_a_wave_waits_for_all_of_the_one_before() -> None:
+    world = planned("a", "b", "c")
+    steer(world, ["a", "b"], ["c"])
+    assert world.sent.names() == ["a", "b"]
+
+    arrive(world, "a")
+    assert world.sent.names() == ["a", "b"]
+    arrive(world, "b")
+    assert world.sent.names() == ["a", "b", "c"]
+
+
+def test_a_wave_does_not_wait_for_a_pod_that_is_gone() -> None:
+    world = planned("a", "b")
+    steer(world, ["a"], ["b"])
+
+    world.model.remove_pod(PodUid("a"))
+
+    assert world.sent.names() == ["a", "b"]
+
+
+def test_gangs_go_one_after_the_other_within_the_window() -> None:
+    world = planned("a", "b", "c", "d", window=3)
+    steer(world, ["a", "b"])
+    steer(world, ["c", "d"])
+    assert world.sent.names() == ["a", "b"]
+
+    world.show_bound("a", "n1")
+    assert world.sent.names() == ["a", "b", "c", "d"]
+
+
+def test_a_gang_larger_than_the_window_goes_alone() -> None:
+    world = planned("a", "b", "c", "d", window=2)
+    steer(world, ["a"])
+    steer(world, ["b", "c", "d"])
+    assert world.sent.names() == ["a"]
+
+    world.show_bound("a", "n1")
+    assert world.sent.names() == ["a", "b", "c", "d"]
+
+
+ARMS = {
+    "a foreign gang: the nomination first, then the gate": (2, [NOMINATE, UNGATE]),
+    "a foreign pod that is enough by itself: the gate alone": (1, [UNGATE]),
+}
+
+
+@pytest.mark.parametrize(("minimum", "want"), ARMS.values(), ids=ARMS.keys())
+def test_pods_of_other_owners_are_never_pinned(minimum: int, want: list[Any]) -> None:
+    world = planned("a", minimum=minimum, owner=REPLICA_SET)
+    steer(world, ["a"])
+    assert [patch for _, patch in world.sent.patches] == want
+
+
+def test_a_member_of_a_volcano_job_is_replaced_by_annotation() -> None:
+    world = planned("a")
+    steer(world, ["a"])
+
+    world.releases.replace(PodUid("a"), "n1")
+
+    annotation = {"volcano.sh/controller-out-of-sync": "true"}
+    assert world.sent.patches[-1] == ("a", {"metadata": {"annotations": annotation}})
+    assert world.states() == {"a": ("Released", "n1")}
+    assert world.model.avoided_nodes() == {"n1"}
+
+
+def test_a_pod_of_another_owner_is_planned_again_instead() -> None:
+    world = planned("a", owner=REPLICA_SET)
+    steer(world, ["a"])
+    before = list(world.sent.patches)
+
+    world.releases.replace(PodUid("a"), "n1")
+
+    assert world.sent.patches == before
+    assert world.states() == {}
+
+
+def test_a_node_that_refused_is_avoided_until_it_changes() -> None:
+    world = planned("a")
+    world.model.avoid("n1")
+
+    world.model.set_node(a_node("n1", cpu=64))
+    assert world.model.avoided_nodes() == {"n1"}
+    world.model.set_node(a_node("n1", cpu=32))
+    assert world.model.avoided_nodes() == set()
+
+
+def test_a_node_that_refused_is_avoided_for_half_a_minute() -> None:
+    world = planned("a")
+    world.model.avoid("n1")
+    world.time += 31
+    assert world.model.avoided_nodes() == set()
+
+
+def test_a_patch_that_failed_leaves_the_pod_held_without_a_plan() -> None:
+    world = planned("a")
+    world.sent.hold_back = True
+    steer(world, ["a"])
+    failed = world.sent.failures[-1]
+    assert failed is not None
+
+    failed(RuntimeError("422"))
+
+    assert world.states() == {"a": ("Held", "")}
+    assert world.model.cluster.fits(PodUid("a"), "n1") == []
+
+
+def test_a_plan_whose_node_went_is_dropped_and_not_released() -> None:
+    world = planned("a", "b", window=1)
+    steer(world, ["a"])
+    steer(world, ["b"])
+    world.model.cluster.remove_node("n1")
+
+    world.model.remove_pod(PodUid("a"))
+
+    assert world.sent.names() == ["a"]
+    assert world.states() == {"b": ("Held", "")}
+
+
+def test_the_rest_of_a_gang_can_be_called_off() -> None:
+    world = planned("a", "b")
+    world.model.cluster.set_pod_group(a_group(2))
+    steer(world, ["a"], ["b"])
+
+    assert world.releases.forget(GANG) == ["b"]
+    arrive(world, "a")
+
+    assert world.sent.names() == ["a"]
