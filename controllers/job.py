@@ -111,10 +111,10 @@ class JobController:
         self._recorder = recorder
         self._max_requeues = max_requeues
         self._clock = clock or SystemClock()
-        self._view = JobView(caches)
-        self._hands = Hands(client, self._view, self._tell)
+        self.view = JobView(caches)
+        self._hands = Hands(client, self.view, self._tell)
         self._commands = JobCommands(client, caches.commands, self._obey, clock=clock)
-        self._desks: dict[str, Desk] = {}
+        self.desks: dict[str, Desk] = {}
         self._started = False
         self.queue: WorkQueue[str] = WorkQueue("jobs", self._work, workers=workers, clock=clock)
         caches.jobs.subscribe(self._on_job)
@@ -139,7 +139,7 @@ class JobController:
 
     def _on_job(self, event: Event[Job, Job]) -> None:
         if isinstance(event, Deleted):
-            self._desks.pop(event.key, None)
+            self.desks.pop(event.key, None)
             return
         old = event.old if isinstance(event, Updated) else None
         if request := events.job_changed(old, event.obj):
@@ -147,7 +147,7 @@ class JobController:
 
     def _on_pod(self, event: Event[Pod, Pod]) -> None:
         if isinstance(event, Deleted):
-            self._view.noticed(event.uid)
+            self.view.noticed(event.uid)
             self._ask(m.job_key(event.old), events.pod_deleted(event.old))
             return
         key = m.job_key(event.obj)
@@ -155,11 +155,11 @@ class JobController:
             return
         old = event.old if isinstance(event, Updated) else None
         peers = self._caches.pods_by_owner.get(m.owner_uid(event.obj.metadata)).values()
-        self._ask(key, events.pod_changed(old, event.obj, self._view.job(key), peers))
+        self._ask(key, events.pod_changed(old, event.obj, self.view.job(key), peers))
 
     def _on_group(self, event: Event[PodGroup, PodGroup]) -> None:
         if isinstance(event, Deleted):
-            self._view.noticed(event.uid)
+            self.view.noticed(event.uid)
             self._ask(m.group_job_key(event.old), events.SYNCED)
             return
         old = event.old if isinstance(event, Updated) else None
@@ -167,7 +167,7 @@ class JobController:
             self._ask(m.group_job_key(event.obj), request)
 
     def _obey(self, key: str, command: Command) -> None:
-        if job := self._view.job(key):
+        if job := self.view.job(key):
             text = (
                 f"Start to execute command {command.action}, "
                 "and clean it up to make sure executed not more than once."
@@ -179,7 +179,7 @@ class JobController:
         """Put a request on the Job's desk; before the start all is asked anew anyway."""
         if not key or not self._started:
             return
-        desk = self._desks.setdefault(key, Desk())
+        desk = self.desks.setdefault(key, Desk())
         desk.delayed = delays.called_off(desk.delayed, request)
         desk.inbox[request] = None
         self.queue.add(key)
@@ -188,14 +188,14 @@ class JobController:
 
     async def _work(self, key: str) -> None:
         """Go through a Job's desk, and set the time of what has to wait."""
-        desk = self._desks.get(key)
-        if desk is None or self._view.job(key) is None:
-            self._desks.pop(key, None)
+        desk = self.desks.get(key)
+        if desk is None or self.view.job(key) is None:
+            self.desks.pop(key, None)
             return
         due, desk.delayed = delays.due(desk.delayed, self._clock.monotonic())
         desk.inbox |= dict.fromkeys(due)
         await self._clear(key, desk)
-        if self._desks.get(key) is desk and (next_due := desk.next_due()) is not None:
+        if self.desks.get(key) is desk and (next_due := desk.next_due()) is not None:
             self.queue.add_after(key, max(next_due - self._clock.monotonic(), 0.001))
 
     async def _clear(self, key: str, desk: Desk) -> None:
@@ -214,7 +214,7 @@ class JobController:
 
     async def _answer(self, key: str, desk: Desk, request: t.Request) -> bool:
         """Decide on a request as the Job is now; mere syncs are left for the end."""
-        job = self._view.job(key)
+        job = self.view.job(key)
         if job is None:
             return False
         decision = policies.decide(request, job)
@@ -227,11 +227,12 @@ class JobController:
         text = f"Execute action {decision.action} after {after}"
         self._tell(job, t.RecordEvent("Normal", "ExecuteAction", text))
         desk.delayed = delays.scheduled(desk.delayed, decision, self._clock.monotonic())
+        desk.unsynced = True  # What went is replaced meanwhile: that may call the action off.
         return True
 
     async def _attempt(self, key: str, desk: Desk, decision: t.Decision) -> bool:
         """Run an action; where it fails, keep it for later and return False."""
-        job = self._view.job(key)
+        job = self.view.job(key)
         if job is None:
             return False
         try:
@@ -254,7 +255,7 @@ class JobController:
     async def _run(self, job: Job, desk: Desk, decision: t.Decision) -> None:
         """Decide on the present state and carry it out."""
         began = self._clock.monotonic()
-        effects = reconcile(self._view.observed(job), decision, self._clock.now())
+        effects = reconcile(self.view.observed(job), decision, self._clock.now())
         now = self._clock.monotonic()
         if decision.action == t.SYNC:
             desk.unsynced = False
@@ -300,7 +301,7 @@ class JobController:
 
     def _tell(self, job: Job, event: t.RecordEvent) -> None:
         """Record an event; a warning that the last pass gave as well is not repeated."""
-        desk = self._desks.get(job.metadata.key)
+        desk = self.desks.get(job.metadata.key)
         if desk is not None and event.type == "Warning":
             desk.warnings.add(event)
             if event in desk.warned:

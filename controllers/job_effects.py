@@ -40,7 +40,7 @@ from pumice.kube.errors import (
     Unauthorized,
 )
 from pumice.kube.patches import MergePatch
-from pumice.kube.resources import Object, Resource
+from pumice.kube.resources import PersistentVolumeClaim, Resource
 
 IN_FLIGHT = 50
 _TRANSIENT = (Disconnected, TooManyRequests, ServerError, Unauthorized, Gone)
@@ -56,7 +56,7 @@ _FAILED = {
 Record = Callable[[Job, t.RecordEvent], None]
 """Tell the Job's owner."""
 
-T = TypeVar("T", bound=Object)
+C = TypeVar("C", Pod, PodGroup, PersistentVolumeClaim)
 D = TypeVar("D", Pod, PodGroup)
 
 
@@ -76,10 +76,14 @@ class Away(Exception):  # noqa: N818
     """The server did not answer, or was not able to."""
 
 
+Answer = Job | Pod | PodGroup | PersistentVolumeClaim
+"""What the API server says of an object that we wrote."""
+
+
 class Observer(Protocol):
     """Where answers go."""
 
-    def changed(self, obj: Job | Pod | PodGroup) -> None:
+    def changed(self, obj: Answer) -> None:
         """Take an object as a write left it."""
         ...
 
@@ -173,14 +177,13 @@ class Hands:
                 raise Refused(effect.message)
         return 0
 
-    async def _create(self, resource: Resource[T], namespace: str, body: object) -> int:
+    async def _create(self, resource: Resource[C], namespace: str, body: object) -> int:
         """Create an object; return 1 where there is one of its name."""
         try:
             obj = await self._client.create(resource, namespace, body)
         except AlreadyExists:
             return 1
-        if isinstance(obj, Pod | PodGroup):
-            self._observer.changed(obj)
+        self._observer.changed(obj)
         return 0
 
     async def _mark(self, namespace: str, effect: t.MarkOutOfSync) -> None:

@@ -11,13 +11,15 @@ from __future__ import annotations
 import msgspec
 
 from controllers.caches import Caches
+from controllers.job_effects import Answer
 from pumice.core.admission.jobs import defaults
 from pumice.core.api.batch import Job
 from pumice.core.api.core import Pod
 from pumice.core.api.scheduling import PodGroup
 from pumice.core.jobs import membership as m
-from pumice.core.jobs import volumes
-from pumice.core.jobs.types import Observed
+from pumice.core.jobs import state, volumes
+from pumice.core.jobs.types import MAX_PODS, Observed
+from pumice.kube.resources import PersistentVolumeClaim
 
 
 class JobView:
@@ -26,7 +28,7 @@ class JobView:
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
         #: uids of what we deleted and the caches still show
-        self._gone: set[str] = set()
+        self.gone: set[str] = set()
 
     def job(self, key: str) -> Job | None:
         """Return the Job of a name, with the defaults of admission."""
@@ -49,12 +51,14 @@ class JobView:
             priorities={name: c.value for name, c in self._caches.priority_classes.items()},
         )
 
-    def changed(self, obj: Job | Pod | PodGroup) -> None:
+    def changed(self, obj: Answer) -> None:
         """Take an object as a write left it."""
         if isinstance(obj, Job):
             self._caches.jobs.observe(obj)
         elif isinstance(obj, PodGroup):
             self._caches.pod_groups.observe(obj)
+        elif isinstance(obj, PersistentVolumeClaim):
+            self._caches.claims.observe(obj)
         elif obj.spec.scheduler_name in self._caches.scheduler_names:
             self._caches.pods.observe(obj)
 
@@ -65,22 +69,24 @@ class JobView:
             return
         for kept in (self._caches.pods.get(key), self._caches.pod_groups.get(key)):
             if kept is not None and kept.metadata.uid == uid:
-                self._gone.add(uid)
+                self.gone.add(uid)
 
     def noticed(self, uid: str) -> None:
         """Forget what the caches no longer show."""
-        self._gone.discard(uid)
+        self.gone.discard(uid)
 
     def _leaving(self, pod: Pod) -> Pod:
         """Return the pod as being deleted where we know better than the cache."""
         meta = pod.metadata
-        if meta.uid not in self._gone or m.is_terminating(pod):
+        if meta.uid not in self.gone or m.is_terminating(pod):
             return pod
         going = msgspec.structs.replace(meta, deletion_timestamp=meta.creation_timestamp or "")
         return msgspec.structs.replace(pod, metadata=going)
 
     def _taken(self, job: Job, pods: dict[str, Pod]) -> frozenset[str]:
         """Return the names of the Job's missing pods under which others' pods exist."""
+        if state.total_replicas(job.spec) > MAX_PODS:
+            return frozenset()
         namespace = job.metadata.namespace
         wanted = (
             m.pod_name(job, task, index)
@@ -97,7 +103,7 @@ class JobView:
             group = self._caches.pod_groups.get(f"{meta.namespace}/{name}")
             if group is None or m.owner_uid(group.metadata) != meta.uid:
                 continue
-            if group.metadata.uid in self._gone or group.metadata.deletion_timestamp:
+            if group.metadata.uid in self.gone or group.metadata.deletion_timestamp:
                 continue
             return group
         return None

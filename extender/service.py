@@ -124,7 +124,7 @@ class Service:
         )
         model.listeners += [barrier.evaluate, lambda _: releases.pump()]
         synced = asyncio.Event()
-        verbs = EngineVerbs(model, barrier, synced)
+        verbs = EngineVerbs(model, barrier, lambda: configuration.current, clock, synced)
         pages = make_app(model, engine, barrier, metrics, watching.missing, clock)
         return cls(
             client,
@@ -176,6 +176,7 @@ class Service:
                 self.metrics.parked.set(len(self.barrier.parked))
                 self.metrics.bind_errors.set(self.barrier.errors)
                 self.metrics.replaced.set(self.releases.replaced)
+                self.metrics.overcommitted.set(len(self.model.cluster.overcommitted()))
             except Exception:
                 log.exception("the look at pods on their way failed; it is repeated")
 

@@ -80,6 +80,11 @@ class Closing:
     snapshot: Snapshot
     space: Workspace
     findings: Findings
+    #: the condition of all gangs that are ready
+    ready: PodGroupCondition = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ready", self._condition("Scheduled", READY, ""))
 
     def plan(self, active: Iterable[JobInfo], stranded: Iterable[JobInfo]) -> Plan:
         """Return all that was decided."""
@@ -134,7 +139,7 @@ class Closing:
                 self._condition("Unschedulable", NOT_ENOUGH_RESOURCES, trouble.message),
             )
         elif job.key in self.findings.schedulable:
-            conditions = _with(conditions, self._condition("Scheduled", READY, ""))
+            conditions = _with(conditions, self.ready)
         return GroupStatus(
             job=job.key,
             group_uid=job.uid,

@@ -27,7 +27,7 @@ from pumice.core.model.queues import QueueInfo
 from pumice.core.model.signatures import selector_keys
 from pumice.core.model.snapshots import Snapshot
 from pumice.core.model.tasks import COMPLETED_STATUSES, Status, Task, TaskClasses, TaskSource
-from pumice.core.resources import ResourceSpace, minus, shortages
+from pumice.core.resources import EPSILON, ResourceSpace, minus, shortages
 from pumice.core.usage import QueueUsage
 
 VOLCANO: frozenset[str] = frozenset({names.DEFAULT_SCHEDULER})
@@ -297,6 +297,20 @@ class Cluster:
             if other.uid == uid or (other.uid in self._assumed and other.uid not in counted):
                 used = minus(used, other.cls.req)
         return self._names(shortages(task.cls.req, self.nodes.alloc[:, i] - used), task)
+
+    def overcommitted(self) -> list[str]:
+        """Return the nodes on which more is bound, by anyone, than is allocatable."""
+        suspects = (self.nodes.used > self.nodes.alloc + EPSILON).any(axis=0)
+        found = []
+        for i in suspects.nonzero()[0]:
+            name = self.nodes.names[int(i)]
+            bound = self.nodes.used[:, i]
+            for task in self.nodes.tasks_on(name).values():
+                if task.uid in self._assumed:
+                    bound = minus(bound, task.cls.req)
+            if (bound > self.nodes.alloc[:, i] + EPSILON).any():
+                found.append(name)
+        return found
 
     def _names(self, rows: Iterable[int], task: Task) -> list[str]:
         """Return the names of short rows that the task asks for; others are not its fault."""

@@ -100,7 +100,7 @@ class Session:
         #: jobs whose queue does not exist
         self.stranded: list[JobInfo] = [job for job in ordered if job.queue not in self.queues]
         self.plugins: list[Plugin] = []
-        self.views = Views(self.space, self.points, self.names)
+        self.views = Views(self.space, self.points, self.names, snapshot.avoided)
         #: what is to be told when the session closes
         self.findings = Findings(warnings=[*conf.warnings, *snapshot.faults.values()])
 

@@ -11,7 +11,7 @@ Verdicts that depend on constraints alone are shared by all classes with the sam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ from pumice.core.model.tasks import TaskClass
 from pumice.core.resources import Bools, Floats, Ints, pad
 from pumice.core.workspace import Workspace
 
+AVOIDED = "node(s) refused a planned pod a moment ago"
 _NONE: Ints = np.zeros(0, np.int64)
 _LOOK_AHEAD = 1024
 """The longest sequence of picks that is worked out before it is asked for."""
@@ -48,10 +49,17 @@ def combine(results: Sequence[PredicateResult], n: int) -> Verdict:
 class Views:
     """The views of one session."""
 
-    def __init__(self, space: Workspace, points: Points, names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        space: Workspace,
+        points: Points,
+        names: Sequence[str],
+        avoided: Collection[str] = (),
+    ) -> None:
         self.space = space
         self.points = points
         self.names = names
+        self._avoided = [_avoid(space, avoided)] if avoided else []
         self._verdicts: dict[Signature, Verdict] = {}
         self._views: dict[TaskClass, ClassView] = {}
 
@@ -67,9 +75,16 @@ class Views:
         found = self._verdicts.get(cls.signature)
         if found is None:
             results = [predicate(cls) for predicate in self.points.predicate]
-            found = combine(results, len(self.space.nodes))
+            found = combine(results + self._avoided, len(self.space.nodes))
             self._verdicts[cls.signature] = found
         return found
+
+
+def _avoid(space: Workspace, avoided: Collection[str]) -> PredicateResult:
+    """Return the verdict on nodes that kube-scheduler refused for a planned pod just now."""
+    refused = np.zeros(len(space.nodes), bool)
+    refused[[space.nodes.index[name] for name in avoided if name in space.nodes.index]] = True
+    return PredicateResult(~refused, (Refusal(Code.UNSCHEDULABLE, AVOIDED, refused),))
 
 
 class ClassView:
@@ -160,16 +175,24 @@ class ClassView:
         """Return the best of the candidates `at`, where `scores` holds what nodes score alone."""
         if at.size <= 1:
             return [int(i) for i in at]
-        total = scores[at]
-        for order in self._batch:
-            total = total + order.score(self.cls, at)
-        for order in self._maps:
-            total = total + np.floor(order.score(self.cls, at))
+        total = self._with_others(scores[at], at)
         for choose in self._views.points.best_node:
             chosen = choose(self.cls, at, total)
             if chosen is not None:
                 return (chosen,)
         return (int(at[total.argmax()]),)
+
+    def scores(self, at: Ints) -> Floats:
+        """Return the whole score of each of the columns `at` for one task."""
+        return self._with_others(self._score(at, np.ones(1))[:, 0], at)
+
+    def _with_others(self, total: Floats, at: Ints) -> Floats:
+        """Add to what nodes score alone what they score in comparison with each other."""
+        for order in self._batch:
+            total = total + order.score(self.cls, at)
+        for order in self._maps:
+            total = total + np.floor(order.score(self.cls, at))
+        return total
 
     # Placing on what will be idle.
 

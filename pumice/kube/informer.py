@@ -17,9 +17,9 @@ the watch brings late is older than what is known and is dropped, and an answer 
 after the watch has gone past it tells nothing new.
 
 `last_contact` is when the server last vouched for what is kept: at the end of a list, at the
-opening of a watch, at each event and bookmark. A watch is made anew every 40 to 50 s, so that in
-a healthy informer this is never older than that, however quiet the collection is; one that is
-silent for 60 s is taken for dead.
+opening of a watch, at each event and bookmark. Where nothing changes there are no bookmarks
+either, so a watch is made anew every 40 to 50 s: in a healthy informer the last contact is never
+older than that, and a watch that is silent for 60 s is dead.
 """
 
 from __future__ import annotations

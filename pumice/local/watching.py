@@ -8,9 +8,9 @@ object changed, and its limit is there for the case that it never comes true.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from time import monotonic
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, overload
 
 from pumice.local.api import Api, Object, Watch
 from pumice.local.errors import ApiError
@@ -26,11 +26,12 @@ class Seen(NamedTuple):
     object: Object
 
 
-class Watched(Mapping[str, Object]):
+class Watched:
     """
-    One collection as `namespace/name` (or name) to object.
+    One collection as `namespace/name` (or name) to object, to be read like a mapping.
 
     It follows a list and a watch in a thread of its own, and starts anew when the watch breaks.
+    What is returned are copies of the collection, not of its objects: those are for reading.
     `changed` may be shared between collections, so that one can wait for all of them. With
     `keep_history` every event is kept in `history`, deletions included.
     """
@@ -49,15 +50,16 @@ class Watched(Mapping[str, Object]):
         self._path = path
         self._keep_history = keep_history
         self._objects: dict[str, Object] = {}
-        self._synced = threading.Event()
         self._stopping = threading.Event()
         self._watch: Watch | None = None
-        self._thread = threading.Thread(target=self._run, name=f"watch {path}", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> Self:
-        """Start following; returns when the first list is in."""
+        """Start following; the first list is in when this returns."""
+        version = self._list()
+        name = f"watch {self._path}"
+        self._thread = threading.Thread(target=self._run, args=[version], name=name, daemon=True)
         self._thread.start()
-        self._synced.wait()
         return self
 
     def stop(self) -> None:
@@ -66,31 +68,59 @@ class Watched(Mapping[str, Object]):
         with self.changed:
             if self._watch is not None:
                 self._watch.close()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
-    def wait(
-        self, check: Callable[[Mapping[str, Object]], object], timeout_s: float, what: str = ""
-    ) -> float:
+    def wait(self, check: Callable[[Watched], object], timeout_s: float, what: str = "") -> float:
         """Wait until the check holds for the collection; see `wait_for`."""
         return wait_for(self.changed, lambda: check(self), timeout_s, what)
+
+    @overload
+    def get(self, key: str) -> Object | None: ...
+
+    @overload
+    def get(self, key: str, default: Object) -> Object: ...
+
+    def get(self, key: str, default: Object | None = None) -> Object | None:
+        """Return one object, or the default."""
+        return self._objects.get(key, default)
+
+    def keys(self) -> list[str]:
+        """Return the keys of this moment."""
+        with self.changed:
+            return list(self._objects)
+
+    def values(self) -> list[Object]:
+        """Return the objects of this moment."""
+        with self.changed:
+            return list(self._objects.values())
+
+    def items(self) -> list[tuple[str, Object]]:
+        """Return keys and objects of this moment."""
+        with self.changed:
+            return list(self._objects.items())
 
     def __getitem__(self, key: str) -> Object:
         return self._objects[key]
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._objects
+
     def __iter__(self) -> Iterator[str]:
-        with self.changed:
-            return iter(list(self._objects))
+        return iter(self.keys())
 
     def __len__(self) -> int:
         return len(self._objects)
 
-    def _run(self) -> None:
+    def _run(self, version: str) -> None:
+        known = True
         while not self._stopping.is_set():
             try:
-                self._follow(self._list())
+                self._follow(version if known else self._list())
             except (ApiError, OSError):
-                # Away for a moment, or our version is too old: start anew.
+                # The server is away for a moment, or our version is too old for it.
                 self._stopping.wait(RETRY_S)
+            known = False
 
     def _list(self) -> str:
         answer = self._api.get(self._path)
@@ -103,7 +133,6 @@ class Watched(Mapping[str, Object]):
                     self._record("MODIFIED" if key in self._objects else "ADDED", item)
             self._objects = fresh
             self.changed.notify_all()
-        self._synced.set()
         version: str = answer["metadata"]["resourceVersion"]
         return version
 

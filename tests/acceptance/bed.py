@@ -180,12 +180,25 @@ class Bed:
             return None
         return self.pod_groups.get(f"{self.namespace}/{job}-{found['metadata']['uid']}")
 
+    def group_phase(self, job: str) -> str:
+        """Return the phase of a Job's PodGroup; empty while there is none."""
+        phase: str = (self.pod_group(job) or {}).get("status", {}).get("phase", "")
+        return phase
+
     def wait_for(self, check: Callable[[], object], timeout_s: float, what: str = "") -> float:
         """Wait until the check holds on the watched objects; return the seconds it took."""
         try:
             return wait_for(self.changed, check, timeout_s, what)
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{self.summary()}") from None
+
+    async def never(self, check: Callable[[], object], for_s: float, what: str) -> None:
+        """Watch for so long that something does not come true; fail as soon as it does."""
+        try:
+            after_s = await asyncio.to_thread(wait_for, self.changed, check, for_s)
+        except TimeoutError:
+            return
+        raise AssertionError(f"after {after_s:.2f} s: {what}\n{self.summary()}")
 
     async def until(self, check: Callable[[], object], timeout_s: float, what: str = "") -> float:
         """Wait as `wait_for` does, leaving the event loop free."""

@@ -68,13 +68,13 @@ def stock(name: str, **kind: object) -> Object:
     return a_pod(name, scheduler="default-scheduler", **kind)  # type: ignore[arg-type]
 
 
-def phase(pods: Mapping[str, Object], name: str) -> str:
+def phase(pods: Watched, name: str) -> str:
     found = pods.get(f"default/{name}", {})
     value: str = found.get("status", {}).get("phase", "")
     return value
 
 
-def first_container(pods: Mapping[str, Object], name: str) -> Object:
+def first_container(pods: Watched, name: str) -> Object:
     statuses: list[Object] = pods[f"default/{name}"]["status"]["containerStatuses"]
     return statuses[0]
 

@@ -48,7 +48,11 @@ class GangTimes:
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """Writes by "user verb resource"; `until_bound` ends with the last binding."""
+    """
+    Writes by "user verb resource".
+
+    `until_bound` counts those from the first creation of a pod to the last binding.
+    """
 
     until_bound: dict[str, int] = field(default_factory=dict)
     all: dict[str, int] = field(default_factory=dict)
@@ -114,11 +118,13 @@ def _writes(
         r for r in history.requests if settings.is_own(r.user) or r.user in settings.scheduler_users
     ]
     ordinary = [r for r in counted if r.resource not in APART]
+    creations = (r.at for r in history.requests if (r.verb, r.what) == ("create", "pods"))
+    first = min(creations, default=0.0)
     last = max((binding.at for binding in bindings), default=0.0)
     bound_at = {binding.uid: binding.at for binding in bindings}
     on_pods = (r for r in ordinary if r.resource in ("pods", "bindings"))
     return Writes(
-        until_bound=_table(r for r in ordinary if r.at <= last),
+        until_bound=_table(r for r in ordinary if first <= r.at <= last),
         all=_table(ordinary),
         apart=_table(r for r in counted if r.resource in APART),
         on_pods_until_bound=sum(r.at <= bound_at.get(history.uid_of(r), 0.0) for r in on_pods),

@@ -252,8 +252,8 @@ class FakeApi:
         """Send changes until the watch ends."""
         resource, namespace, _, _ = self._locate(call.path)
         match = self._match(resource, namespace, call.query)
-        watch = Watch(resource, match)
         since = int(call.query.get("resourceVersion") or 0)
+        watch = Watch(resource, match, since)
         if since == 0:
             for obj in filter(match, self.store.all(resource)):
                 watch.send("ADDED", obj)

@@ -20,12 +20,14 @@ Match = Callable[[Json], bool]
 class Watch:
     """One open watch; what is to be sent waits in `lines`, None ends it."""
 
-    def __init__(self, resource: AnyResource, match: Match) -> None:
+    def __init__(self, resource: AnyResource, match: Match, since: int = 0) -> None:
         self.resource = resource
         self._match = match
         self.lines: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self._silent = False
         self._ending = False
+        #: up to where the client knows
+        self._known = since
 
     def offer(self, entry: Entry) -> None:
         """Send a change, as it looks through the selector."""
@@ -47,11 +49,13 @@ class Watch:
             whole = obj
         else:
             whole = {"kind": self.resource.kind, "apiVersion": self.resource.api_version, **obj}
+            self._known = int(obj["metadata"]["resourceVersion"])
         self._put(msgspec.json.encode({"type": kind, "object": whole}) + b"\n")
 
     def bookmark(self, version: int) -> None:
-        """Say that nothing changed up to a version."""
-        self.send("BOOKMARK", {"metadata": {"resourceVersion": str(version)}})
+        """Say that nothing changed up to a version, unless the client knows."""
+        if version > self._known:
+            self.send("BOOKMARK", {"metadata": {"resourceVersion": str(version)}})
 
     def expire(self) -> None:
         """End with the word that the history is lost."""

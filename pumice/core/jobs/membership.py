@@ -112,5 +112,5 @@ def restarts(pod: Pod) -> int:
 def _has_started(container: ContainerStatus) -> bool:
     state = container.state
     if container.restart_count or state is None:
-        return container.restart_count > 0
+        return True
     return state.running is not None or state.terminated is not None

@@ -27,9 +27,8 @@ from pumice.core.jobs.minresources import TemplateError
 
 def sync(seen: t.Observed, step: state.Step, now: float) -> list[t.Effect]:
     """Return what is to be done; after a PatchJob or a Fail, what follows has to wait for it."""
-    if seen.queue is None:
-        text = f"queue {seen.job.spec.queue} is not found"
-        return [t.RecordEvent("Warning", "QueueError", text), t.Fail(text)]
+    if refusal := _refuse(seen):
+        return refusal
     effects = _forward(seen) or _prepare(seen)
     if effects and isinstance(effects[-1], t.PatchJob | t.Fail):
         return effects
@@ -43,6 +42,24 @@ def sync(seen: t.Observed, step: state.Step, now: float) -> list[t.Effect]:
             effects += changes.effects
             counters = changes.counters
     return effects + _status(seen, step, counters, now)
+
+
+def _refuse(seen: t.Observed) -> list[t.Effect]:
+    """Refuse a Job that cannot be worked on as it is."""
+    spec = seen.job.spec
+    if seen.queue is None:
+        text = f"queue {spec.queue} is not found"
+        # The default queue is about to be made, where it is not there yet.
+        told = [] if spec.queue == names.DEFAULT_QUEUE else [_warning("QueueError", text)]
+        return [*told, t.Fail(text)]
+    if state.total_replicas(spec) > t.MAX_PODS:
+        text = f"a job may have {t.MAX_PODS} pods, and this one asks for more"
+        return [_warning("InvalidJob", text), t.Fail(text)]
+    return []
+
+
+def _warning(reason: str, text: str) -> t.RecordEvent:
+    return t.RecordEvent("Warning", reason, text)
 
 
 def _forward(seen: t.Observed) -> list[t.Effect]:
@@ -71,7 +88,7 @@ def _prepare(seen: t.Observed) -> list[t.Effect]:
         want = podgroups.render(job, seen.priorities)
     except TemplateError as error:
         text = f"Failed to create PodGroup, err: {error}"
-        return [t.RecordEvent("Warning", "PodGroupError", text), t.Fail(text)]
+        return [_warning("PodGroupError", text), t.Fail(text)]
     if seen.group is None:
         return [*effects, t.CreatePodGroup(want)]
     patch = podgroups.drift(want.spec, seen.group.spec)
@@ -84,7 +101,7 @@ def _notices(job: Job) -> list[t.Effect]:
     texts = [f"job plugin {x} is not available yet" for x in plugins.unavailable(job)]
     notices = [("PluginError", text) for text in texts]
     notices += [("InvalidPolicy", text) for text in policies.faults(job)]
-    return [t.RecordEvent("Warning", reason, text) for reason, text in notices]
+    return [_warning(reason, text) for reason, text in notices]
 
 
 def _begin(job: Job, now: float) -> t.PatchStatus:
@@ -105,7 +122,7 @@ def _group_waits(seen: t.Observed) -> list[t.Effect]:
         return []
     meta = seen.job.metadata
     text = f"PodGroup {meta.namespace}:{meta.name} {newest.type.lower()}, reason: {newest.message}"
-    return [t.RecordEvent("Warning", "PodGroupPending", text)]
+    return [_warning("PodGroupPending", text)]
 
 
 @dataclass(slots=True)

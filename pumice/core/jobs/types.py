@@ -28,6 +28,9 @@ TERMINATE: Final = "TerminateJob"
 COMPLETE: Final = "CompleteJob"
 RESUME: Final = "ResumeJob"
 
+MAX_PODS: Final = 100_000
+"""A Job of more pods is refused: walking through them would keep every other Job waiting."""
+
 Action = str
 """One of the names above. A Command may carry any text; what is unknown acts as the table says."""
 

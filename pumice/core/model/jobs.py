@@ -41,20 +41,20 @@ _MAX_SUB_JOB_ID = 128
 class Tally:
     """How many tasks are in each status, and how many of the waiting ones ask for nothing."""
 
-    __slots__ = ("by_status", "pending_best_effort", "total")
+    __slots__ = ("by_status", "pending_best_effort", "ready", "total")
 
     def __init__(self) -> None:
         self.by_status: dict[Status, int] = {}
         self.pending_best_effort = 0
+        #: tasks that are on a node or have succeeded
+        self.ready = 0
         self.total = 0
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tally):
             return NotImplemented
-        return (self.by_status, self.pending_best_effort, self.total) == (
-            other.by_status,
-            other.pending_best_effort,
-            other.total,
+        return self.by_status == other.by_status and (
+            self.pending_best_effort == other.pending_best_effort
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -64,6 +64,7 @@ class Tally:
         other = Tally.__new__(Tally)
         other.by_status = dict(self.by_status)
         other.pending_best_effort = self.pending_best_effort
+        other.ready = self.ready
         other.total = self.total
         return other
 
@@ -75,17 +76,14 @@ class Tally:
         else:
             del self.by_status[status]
         self.total += n
-        if best_effort and status is Status.PENDING:
+        if status & READY_STATUSES:
+            self.ready += n
+        elif best_effort and status is Status.PENDING:
             self.pending_best_effort += n
 
     def count(self, mask: int) -> int:
         """Return the number of tasks whose status is in the mask."""
         return sum(n for status, n in self.by_status.items() if status & mask)
-
-    @property
-    def ready(self) -> int:
-        """Return the tasks that are on a node or have succeeded."""
-        return self.count(READY_STATUSES)
 
     @property
     def pending(self) -> int:
@@ -276,21 +274,27 @@ class JobInfo:
         """
         first, n = tasks[0], len(tasks)
         old = self.tasks[first.uid]
-        self._account(old, -n)
-        self._account(first, n)
+        self.counts.add(old, old.status, -n)
+        self.counts.add(first, first.status, n)
+        if not (old.status & ALLOCATED_STATUSES and first.status & ALLOCATED_STATUSES):
+            amount = first.cls.req * n
+            self._charge(old, -amount)
+            self._charge(first, amount)
         for task in tasks:
             self.tasks[task.uid] = task
 
     def _account(self, task: Task, n: int) -> None:
-        status, req = task.status, task.cls.req
-        self.counts.add(task, status, n)
-        amount = req if n == 1 else req * n
+        self.counts.add(task, task.status, n)
+        amount = task.cls.req if n == 1 else task.cls.req * n
         self.total_request = plus(self.total_request, amount)
-        if status & ALLOCATED_STATUSES:
+        self._charge(task, amount)
+
+    def _charge(self, task: Task, amount: Floats) -> None:
+        if task.status & ALLOCATED_STATUSES:
             self.allocated = plus(self.allocated, amount)
-        elif status is Status.PENDING:
+        elif task.status is Status.PENDING:
             self.pending_request = plus(self.pending_request, amount)
-            if is_held_back(task):
+            if task.gates and is_held_back(task):
                 self.gated = plus(self.gated, amount)
 
     def _forget_sub_job(self, sub_job: str) -> None:

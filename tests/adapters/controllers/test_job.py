@@ -426,7 +426,8 @@ async def test_a_missing_claim_is_told_and_a_described_one_is_made(world: World)
                           ])  # fmt: skip
     async with world.running():
         await world.until(lambda: world.events("PVCError"))
-        assert "pvc data is not found" in world.events("PVCError")[0]
+        (text,) = world.events("PVCError")
+        assert "pvc data is not found" in text
         assert world.groups == []
 
         world.api.add(CLAIMS, {"metadata": {"name": "data"}}, "ns")
@@ -436,6 +437,7 @@ async def test_a_missing_claim_is_told_and_a_described_one_is_made(world: World)
         claims = [v["persistentVolumeClaim"]["claimName"]
                   for v in world.pods["j-w-0"]["spec"]["volumes"]]  # fmt: skip
         assert sorted(claims) == sorted(made)
+        assert world.events("PVCError") == [text]
         assert [mount["mountPath"] for mount in mounts] == ["/data", "/out"]
         assert world.job["spec"]["volumes"][1]["volumeClaimName"] in made
 
@@ -482,12 +484,123 @@ async def test_scaling_down_raises_no_policy(world: World) -> None:
         assert world.events("ExecuteAction") == []
 
 
-async def test_a_delayed_action_runs_at_its_time_and_is_called_off_by_a_start(
-    world: World,
-) -> None:
+async def test_a_delayed_action_runs_at_its_time(world: World) -> None:
     world.submit(policies=[{"event": "PodEvicted", "action": "AbortJob", "timeout": "1m"}])
     async with world.running():
         await world.until_running()
         world.delete("j-w-0")
         await world.until(lambda: world.events("ExecuteAction"))
+        await world.until(lambda: len(world.pods) == 2)
+        await world.clock.advance(50)
+        assert world.phase != "Aborting"
+        await world.clock.advance(15)
+        await world.until(lambda: world.phase == "Aborting")
+
+        assert world.events("ExecuteAction") == [
+            "Execute action AbortJob after 1m0s",
+            "Start to execute action AbortJob ",
+        ]
+
+
+async def test_a_delayed_action_is_called_off_when_a_new_pod_runs(world: World) -> None:
+    world.submit(policies=[{"event": "PodEvicted", "action": "AbortJob", "timeout": "1m"}])
+    async with world.running():
+        await world.until_running()
+        world.delete("j-w-0")
+        await world.until(lambda: len(world.pods) == 2)
+        world.set_phase("Running")
+        await world.clock.advance(120)
+
+        assert world.phase == "Running"
         assert world.events("ExecuteAction") == ["Execute action AbortJob after 1m0s"]
+
+
+async def test_an_api_server_that_was_away_altogether_loses_nothing(world: World) -> None:
+    world.submit(policies=RESTART)
+    async with world.running(max_requeues=0):
+        await world.until_running()
+        before = world.uids
+        world.api.lose(times=60)
+        world.api.drop_watches()
+        world.annotate("j-w-0", **{names.OUT_OF_SYNC: "true"})
+        await world.clock.advance(30)
+        await world.until(lambda: world.pods["j-w-0"]["metadata"].get("deletionTimestamp"))
+        world.api.finish_pods()
+        await world.until(lambda: len(world.pods) == 2)
+
+        assert world.uids["j-w-0"] != before["j-w-0"]
+        assert world.status.get("retryCount", 0) == 0
+
+
+async def test_a_name_that_a_foreign_pod_holds_is_waited_for(world: World) -> None:
+    world.submit()
+    foreign = {"metadata": {"name": "j-w-1"}, "spec": template()["spec"]}
+    world.api.add(PODS, foreign, "ns")
+    async with world.running(max_requeues=0):
+        await world.until(lambda: world.phase == "Pending")
+        world.enqueue()
+        await world.until(lambda: world.events("FailedCreate"))
+        assert world.events("FailedCreate") == [
+            "Error creating pods: 1 of their names belong to pods of others"
+        ]
+        world.delete("j-w-1")
+        await world.until(lambda: "ownerReferences" in world.pods.get("j-w-1", FOREIGN)["metadata"])
+
+
+FOREIGN: Json = {"metadata": {}}
+
+
+async def test_a_status_that_somebody_else_touched_is_written_on_a_fresh_look(
+    world: World,
+) -> None:
+    world.submit()
+    world.api.fail(409, times=2, method="PATCH", path="/status", reason="Conflict")
+    async with world.running(max_requeues=0):
+        await world.until_running()
+
+
+async def test_a_job_of_too_many_pods_is_refused_and_others_go_on(world: World) -> None:
+    world.submit(replicas=2_000_000_000)
+    world.api.add(JOBS, {"metadata": {"name": "good"}, "spec": {"tasks": [
+        {"name": "w", "replicas": 1, "template": template()}]}}, "ns")  # fmt: skip
+    async with world.running():
+        await world.until(lambda: world.events("InvalidJob"))
+        await world.until(lambda: len(world.groups) == 1)
+        assert world.groups[0]["metadata"]["name"].startswith("good-")
+
+
+async def test_a_template_that_the_api_server_refuses_is_told(world: World) -> None:
+    world.submit()
+    job = world.job
+    task = {**job["spec"]["tasks"][0], "template": {"spec": {"containers": []}}}
+    world.api.put(JOBS, {**job, "spec": {**job["spec"], "tasks": [task]}})
+    async with world.running():
+        await world.until(lambda: len(world.groups) == 1)
+        world.enqueue()
+        await world.until(lambda: world.events("FailedCreate"))
+        assert "spec.containers: Required value" in world.events("FailedCreate")[0]
+
+
+async def test_a_command_that_cannot_be_deleted_yet_is_obeyed_once(world: World) -> None:
+    job = world.submit()
+    async with world.running():
+        await world.until_running()
+        world.api.fail(503, times=3, method="DELETE", path="/commands/")
+        order(world, "AbortJob", job)
+        await world.until(lambda: world.phase == "Aborting")
+        await world.quiet()
+
+        assert len(world.events("CommandIssued")) == 1
+
+
+async def test_a_deleted_job_leaves_nothing_behind_in_the_process(world: World) -> None:
+    world.submit()
+    async with world.running() as controller:
+        await world.until_running()
+        world.api.objects.delete(JOBS, world.job, {})
+        world.api.finish_pods()
+        await world.until(lambda: not world.pods)
+        await world.quiet()
+
+        assert controller.desks == {}
+        assert controller.view.gone == set()

@@ -81,3 +81,16 @@ def test_the_same_decision_twice_places_nothing_twice() -> None:
 
     assert world.sent.names() == ["a", "b"]
     assert world.model.cluster.check() == []
+
+
+def test_room_held_for_a_plan_is_no_overcommitment_but_bound_pods_are() -> None:
+    world = World.make(a_node("n1", cpu=2), pods=PAIR)
+    world.apply({"a": "n1", "b": "n1"})
+    foreign = [a_pod(f"x{i}", gates=None, node="n1", scheduler="other", group="") for i in "ab"]
+    for pod in foreign:
+        world.model.set_pod(pod)
+    assert world.model.cluster.overcommitted() == []
+
+    world.show_bound("a", "n1")
+
+    assert world.model.cluster.overcommitted() == ["n1"]

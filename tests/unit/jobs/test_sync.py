@@ -102,7 +102,11 @@ CASES = {
         observed(a_job(a_task("w", 2), meta={"deletion_timestamp": CREATED})), []
     ),
     "an unknown queue fails the sync": Case(
-        observed(TWO, queue=None), ["RecordEvent", "Fail"]
+        observed(a_job(queue="q"), queue=None), ["RecordEvent", "Fail"]
+    ),
+    "the default queue is about to be made": Case(observed(TWO, queue=None), ["Fail"]),
+    "a job of too many pods is refused": Case(
+        observed(a_job(a_task("w", 60_000), a_task("x", 40_001))), ["RecordEvent", "Fail"]
     ),
     "a template that cannot be read fails the sync": Case(
         observed(a_job(a_task("w", template=template("much"))), group=None),
