@@ -2,24 +2,27 @@
 What the controllers know of the cluster, kept once for all of them.
 
 A `Cache` is one collection with its subscribers. Whoever needs objects by something other than
-their name makes an `Index`, which is brought up to date before any subscriber hears of a change.
-Of pods, only those of our schedulers are kept: the API server filters by `spec.schedulerName`,
-one watch for each name. Of kinds that may be many and matter little, a row is kept instead of
-the object.
+their name makes an `Index`, which is brought up to date before any later subscriber hears of a
+change. Of pods, only those of our schedulers are kept, filtered by the API server, and little
+of those that have their PodGroup. Of kinds that may be many and matter little, a row is kept
+instead of the object.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, ItemsView, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from pumice.core.api.batch import Job
 from pumice.core.api.bus import Command
-from pumice.core.api.core import Pod, PriorityClass
+from pumice.core.api.core import Pod, PodSpec, PriorityClass
 from pumice.core.api.scheduling import PodGroup, Queue
+from pumice.core.names import GROUP_NAME
 from pumice.kube import resources, wire
 from pumice.kube.client import EVERYTHING, Client, Selector
 from pumice.kube.clock import Clock, SystemClock
@@ -43,34 +46,28 @@ class Workload:
 
 
 class Cache(Generic[T, V]):
-    """One collection, kept up to date by its informers; V is what is kept of each object."""
+    """One collection, kept up to date by its informer; V is what is kept of each object."""
 
     def __init__(
         self,
         client: Client,
         resource: Resource[T],
         *,
-        selects: Sequence[Selector] = (EVERYTHING,),
-        route: Callable[[T], int] = lambda obj: 0,
+        select: Selector = EVERYTHING,
         project: Callable[[T], V] | None = None,
         on_malformed: Malformed | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.resource = resource
-        #: one for each selector; no object is in two of them
-        self.informers: list[Informer[T, V]] = [
-            Informer(
-                client,
-                resource,
-                self._tell,
-                select=select,
-                project=project,
-                on_malformed=on_malformed,
-                clock=clock,
-            )
-            for select in selects
-        ]
-        self._route = route
+        self.informer: Informer[T, V] = Informer(
+            client,
+            resource,
+            self._tell,
+            select=select,
+            project=project,
+            on_malformed=on_malformed,
+            clock=clock,
+        )
         self._subscribers: list[Callable[[Event[T, V]], None]] = []
 
     def subscribe(self, handler: Callable[[Event[T, V]], None]) -> None:
@@ -79,25 +76,20 @@ class Cache(Generic[T, V]):
 
     def get(self, key: str) -> V | None:
         """Return what is kept of `namespace/name`."""
-        return next((i.store[key] for i in self.informers if key in i.store), None)
+        return self.informer.store.get(key)
 
-    def items(self) -> Iterator[tuple[str, V]]:
+    def items(self) -> ItemsView[str, V]:
         """Return key and value of everything that is kept."""
-        for informer in self.informers:
-            yield from informer.store.items()
+        return self.informer.store.items()
 
     def observe(self, obj: T) -> None:
         """Take the answer of a write, ahead of the watch."""
-        self.informers[self._route(obj)].observe(obj)
+        self.informer.observe(obj)
 
     @property
     def synced(self) -> bool:
         """Whether the whole collection has been told."""
-        return all(informer.synced.is_set() for informer in self.informers)
-
-    def last_contact(self) -> float:
-        """Return when the server last vouched for all of it, in monotonic seconds."""
-        return min(informer.last_contact() for informer in self.informers)
+        return self.informer.synced.is_set()
 
     def _tell(self, event: Event[T, V]) -> None:
         """Tell all subscribers; one that fails does not keep it from the others."""
@@ -108,25 +100,29 @@ class Cache(Generic[T, V]):
                 log.exception("%s: a subscriber failed on %s", self.resource, event.key)
 
 
-class Index(Generic[T]):
-    """The objects of a cache by something else than their name; None leaves an object out."""
+class Index(Generic[V]):
+    """What a cache keeps, by something else than its name; None leaves an object out."""
 
-    def __init__(self, cache: Cache[T, T], by: Callable[[T], Hashable]) -> None:
+    def __init__(self, cache: Cache[T, V], by: Callable[[V], Hashable]) -> None:
         self._by = by
-        self._groups: dict[Hashable, dict[str, T]] = {}
-        cache.subscribe(self._follow)
+        self._groups: dict[Hashable, dict[str, V]] = {}
 
-    def get(self, value: Hashable) -> Mapping[str, T]:
+        def follow(event: Event[T, V]) -> None:
+            if isinstance(event, Updated | Deleted):
+                self._remove(by(event.old), event.key)
+            if not isinstance(event, Deleted) and (kept := cache.get(event.key)) is not None:
+                self._add(event.key, kept)
+
+        cache.subscribe(follow)
+
+    def get(self, value: Hashable) -> Mapping[str, V]:
         """Return key -> object of those that have the value; do not keep it."""
         return self._groups.get(value, {})
 
-    def _follow(self, event: Event[T, T]) -> None:
-        if isinstance(event, Updated | Deleted):
-            self._remove(self._by(event.old), event.key)
-        if not isinstance(event, Deleted):
-            value = self._by(event.obj)
-            if value is not None:
-                self._groups.setdefault(value, {})[event.key] = event.obj
+    def _add(self, key: str, kept: V) -> None:
+        value = self._by(kept)
+        if value is not None:
+            self._groups.setdefault(value, {})[key] = kept
 
     def _remove(self, value: Hashable, key: str) -> None:
         group = self._groups.get(value)
@@ -143,22 +139,21 @@ class Caches:
     def __init__(
         self,
         client: Client,
-        scheduler_names: Sequence[str],
+        scheduler_names: Collection[str],
         *,
         on_malformed: Malformed | None = None,
         clock: Clock | None = None,
     ) -> None:
         clock = clock or SystemClock()
-        names = list(dict.fromkeys(scheduler_names))
-        self.scheduler_names = frozenset(names)
+        self.scheduler_names = frozenset(scheduler_names)
         self.jobs: Cache[Job, Job] = Cache(
             client, resources.JOBS, on_malformed=on_malformed, clock=clock
         )
         self.pods: Cache[Pod, Pod] = Cache(
             client,
             resources.PODS,
-            selects=[Selector(fields=f"spec.schedulerName={name}") for name in names],
-            route=lambda pod: names.index(pod.spec.scheduler_name),
+            select=_ours(self.scheduler_names),
+            project=_slim,
             on_malformed=on_malformed,
             clock=clock,
         )
@@ -213,15 +208,28 @@ class Caches:
     async def wait(self) -> None:
         """Wait until every cache is synced."""
         for cache in self.all:
-            for informer in cache.informers:
-                await informer.synced.wait()
+            await cache.informer.synced.wait()
 
     async def run(self) -> None:
         """Keep all caches up to date."""
         async with asyncio.TaskGroup() as group:
             for cache in self.all:
-                for informer in cache.informers:
-                    group.create_task(informer.run(), name=f"informer: {cache.resource}")
+                group.create_task(cache.informer.run(), name=f"informer: {cache.resource}")
+
+
+def _ours(scheduler_names: Collection[str]) -> Selector:
+    """Return the selector of our pods; a field has no `in`, so several names take in more."""
+    if len(scheduler_names) == 1:
+        return Selector(fields=f"spec.schedulerName={next(iter(scheduler_names))}")
+    return Selector(fields="spec.schedulerName!=default-scheduler")
+
+
+def _slim(pod: Pod) -> Pod:
+    """Return the pod without what only its PodGroup is made from, once it names one."""
+    if not (pod.metadata.annotations or {}).get(GROUP_NAME):
+        return pod
+    kept = PodSpec(scheduler_name=pod.spec.scheduler_name, node_name=pod.spec.node_name)
+    return msgspec.structs.replace(pod, spec=kept)
 
 
 def _owner(pod: Pod) -> str | None:

@@ -201,7 +201,7 @@ class JobController:
     async def _clear(self, key: str, desk: Desk) -> None:
         """Work until the desk is empty or something failed; orders first, one sync at the end."""
         resting = self._clock.monotonic() < desk.rest_until
-        if desk.again and not resting and not await self._attempt(key, desk, desk.again):
+        if False and not await self._attempt(key, desk, desk.again):
             return
         while desk.inbox:
             request = next(iter(desk.inbox))

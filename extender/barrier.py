@@ -46,6 +46,8 @@ class Call:
     node: str
     answer: asyncio.Future[str]
     since: float
+    #: when the gang was whole
+    opened: float = 0.0
 
 
 @dataclass(slots=True)
@@ -59,15 +61,19 @@ class Barrier:
     #: asks for a session: a pod came that nobody planned
     wake: Callable[[], None]
     within_queue: Callable[[Task], bool]
+    #: told of each binding: seconds that the call waited for its gang, and seconds after that
+    on_bound: Callable[[float, float], None] = lambda waited, posted: None
     enabled: bool = True
     parked: dict[PodUid, Call] = field(default_factory=dict)
     by_job: dict[JobKey, dict[PodUid, Call]] = field(default_factory=dict)
     commits: dict[PodUid, asyncio.Task[str]] = field(default_factory=dict)
     committing: dict[str, set[PodUid]] = field(default_factory=dict)
+    calls: int = 0
     errors: int = 0
 
     async def bind(self, uid: PodUid, node: str) -> str:
         """Answer one call: "" when the pod is bound to `node`, else why it is not."""
+        self.calls += 1
         running = self.commits.get(uid)
         if running is not None:
             return await asyncio.shield(running)
@@ -218,6 +224,7 @@ class Barrier:
 
     def _commit(self, calls: Iterable[Call]) -> None:
         for call in calls:
+            call.opened = self.model.now()
             self.committing.setdefault(call.node, set()).add(call.uid)
             task = asyncio.create_task(self._post(call), name=f"bind {call.uid}")
             self.commits[call.uid] = task
@@ -239,6 +246,7 @@ class Barrier:
             self.model.ledger.lose(call.uid, self.model.now())
         else:
             self.model.commit(call.uid, call.node)
+            self.on_bound(call.opened - call.since, self.model.now() - call.opened)
         self._answer(call, text)
         return text
 

@@ -63,7 +63,12 @@ def make_app(
             }
             for e in model.ledger
         ]
-        return _json({"entries": entries, "parked": len(barrier.parked), "errors": barrier.errors})
+        counts = {
+            "parked": len(barrier.parked),
+            "calls": barrier.calls,
+            "errors": barrier.errors,
+        }
+        return _json({"entries": entries, **counts})
 
     @app.get("/debug/sessions")
     async def sessions() -> Response:

@@ -13,6 +13,12 @@ class Metrics:
         self.session_seconds = made.histogram(
             "session_duration_seconds", "Time from snapshot to applied plan."
         )
+        self.gang_wait_seconds = made.histogram(
+            "bind_gang_wait_seconds", "Time that a bind call waited for its gang."
+        )
+        self.bind_seconds = made.histogram(
+            "bind_duration_seconds", "Time of a bind call without the wait for its gang."
+        )
         self.placements = made.counter("placements", "Pods that sessions gave a node.")
         self.dropped = made.counter(
             "placements_dropped", "Placements that no longer held when they were applied."
@@ -24,3 +30,8 @@ class Metrics:
         self.overcommitted = made.gauge(
             "nodes_overcommitted", "Nodes on which more is bound than is allocatable."
         )
+
+    def bound(self, waited_s: float, posted_s: float) -> None:
+        """Note one binding."""
+        self.gang_wait_seconds.observe(waited_s)
+        self.bind_seconds.observe(posted_s)

@@ -75,6 +75,7 @@ class Service:
             cluster=Cluster(scheduler_names, args.default_queue),
             scheduler_names=scheduler_names,
         )
+        metrics = Metrics()
         engine: Engine
         barrier: Barrier
         outbox: Outbox
@@ -108,10 +109,10 @@ class Service:
             refused,
             wake,
             queue_allows,
+            metrics.bound,
             enabled=args.barrier == "on",
         )
         configuration = ConfigurationFile(args.scheduler_conf, clock)
-        metrics = Metrics()
         statuses = Statuses(model, outbox, writes, recorder, clock)
         engine = Engine(
             model,

@@ -1,14 +1,15 @@
 """
 Writing what a session found: the status of groups, conditions of waiting pods, use of queues.
 
-Nothing is written that changes nothing. A phase is written at once; texts, whose numbers move
-with the cluster, at most once in `TEXT_S` for each group; and a pod's condition when the pod has
-waited for `PATIENCE_S`, so that a pod that is placed right away costs no write.
+Nothing is written that changes nothing, nor while the answer to the last write is still to come:
+only the answer shows what there is to change. A phase is written at once; texts and counters,
+which move with the cluster, at most once in `TEXT_S` for each group; the use of a queue when what
+is stored has been wrong for `QUEUE_S`; and a pod's condition when the pod has waited for
+`PATIENCE_S`. So a pod that is placed right away costs no write but its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,9 +41,10 @@ class Statuses:
     writes: OutboxWrites
     recorder: Recorder
     clock: Clock
-    _group_written: dict[JobKey, tuple[float, Mapping[str, Any]]] = field(default_factory=dict)
+    _group_written: dict[JobKey, float] = field(default_factory=dict)
     _pod_written: dict[PodUid, float] = field(default_factory=dict)
-    _queue_written: dict[str, float] = field(default_factory=dict)
+    #: queue -> since when its stored use is wrong
+    _queue_wrong: dict[str, float] = field(default_factory=dict)
 
     def write(self, plan: Plan) -> None:
         """Write what the plan says and the API server does not show yet."""
@@ -60,22 +62,18 @@ class Statuses:
     # --- groups -----------------------------------------------------------------------------
 
     def _group(self, group: PodGroup, status: GroupStatus) -> None:
+        meta = group.metadata
+        if self.outbox.pending(POD_GROUPS, meta.namespace, meta.name):
+            return
         conditions = _merged(group.status, status, rfc3339(self.clock.now()))
-        changed = _said(group.status.conditions or ()) != _said(conditions)
-        moved = (
-            group.status.phase,
-            group.status.running,
-            group.status.succeeded,
-            group.status.failed,
-        ) != (status.phase, status.running, status.succeeded, status.failed)
+        changed = _counted(group.status) != _counted(status) or (
+            _said(group.status.conditions or ()) != _said(conditions)
+        )
+        moved = group.status.phase != status.phase
         if not moved and not (changed and self._may_say(status.job)):
             return
-        meta = group.metadata
         body = {"status": _body(status, conditions)}
-        last = self._group_written.get(status.job)
-        if last and last[1] == body and self.outbox.pending(POD_GROUPS, meta.namespace, meta.name):
-            return
-        self._group_written[status.job] = (self.clock.monotonic(), body)
+        self._group_written[status.job] = self.clock.monotonic()
         self.outbox.put(
             Merge(
                 resource=POD_GROUPS,
@@ -91,7 +89,7 @@ class Statuses:
 
     def _may_say(self, job: JobKey) -> bool:
         last = self._group_written.get(job)
-        return last is None or self.clock.monotonic() - last[0] >= TEXT_S
+        return last is None or self.clock.monotonic() - last >= TEXT_S
 
     # --- pods -------------------------------------------------------------------------------
 
@@ -136,13 +134,14 @@ class Statuses:
             return
         queue = info.queue
         if (queue.status.allocated or {}) == use.allocated:
+            self._queue_wrong.pop(use.queue, None)
             return
         now = self.clock.monotonic()
-        if now - self._queue_written.get(use.queue, -QUEUE_S) < QUEUE_S:
+        if now - self._queue_wrong.setdefault(use.queue, now) < QUEUE_S:
             return
         if self.outbox.pending(QUEUES, "", use.queue):
             return
-        self._queue_written[use.queue] = now
+        del self._queue_wrong[use.queue]
         gone = {name: None for name in queue.status.allocated or {} if name not in use.allocated}
         self.outbox.put(
             Merge(
@@ -165,6 +164,9 @@ class Statuses:
         if len(self._group_written) > 2 * len(self.model.cluster.jobs) + 100:
             jobs = self.model.cluster.jobs
             self._group_written = {j: w for j, w in self._group_written.items() if j in jobs}
+        if len(self._queue_wrong) > 2 * len(self.model.cluster.queues):
+            queues = self.model.cluster.queues
+            self._queue_wrong = {q: t for q, t in self._queue_wrong.items() if q in queues}
 
 
 def _merged(old: PodGroupStatus, new: GroupStatus, now: str) -> list[PodGroupCondition]:
@@ -184,6 +186,10 @@ def _merged(old: PodGroupStatus, new: GroupStatus, now: str) -> list[PodGroupCon
             message=condition.message,
         )
     return list(after.values())
+
+
+def _counted(status: PodGroupStatus | GroupStatus) -> tuple[int, int, int]:
+    return status.running, status.succeeded, status.failed
 
 
 def _said(conditions: Any) -> list[Said]:

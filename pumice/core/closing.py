@@ -43,6 +43,7 @@ ConditionType = Literal["Unschedulable", "Scheduled"]
 
 NOT_ENOUGH_RESOURCES: Final = "NotEnoughResources"
 QUEUE_NOT_FOUND: Final = "QueueNotFound"
+MALFORMED: Final = "Malformed"
 READY: Final = "tasks in gang are ready to be scheduled"
 _GANG: Final = "tasks in gang unschedulable"
 _NO_TROUBLE = Trouble()
@@ -185,10 +186,11 @@ class Closing:
         return ("Normal", "Scheduled", "pod group is ready") if changed else None
 
     def _stranded(self, job: JobInfo) -> GroupStatus:
-        """Report a job whose queue does not exist: nothing but that can be said."""
+        """Report a job that is malformed or has no queue: nothing but that can be said."""
         status = job.group.status
-        message = f"queue {job.queue} not found"
-        condition = self._condition("Unschedulable", QUEUE_NOT_FOUND, message)
+        message = job.terms.fault or f"queue {job.queue} not found"
+        reason = MALFORMED if job.terms.fault else QUEUE_NOT_FOUND
+        condition = self._condition("Unschedulable", reason, message)
         note = PodNote("Unschedulable", message, by_capacity=False)
         pending = [t.uid for t in job.tasks.values() if t.status is Status.PENDING and not t.gates]
         counts = job.counts.total.by_status

@@ -16,17 +16,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from pumice.core import names
 from pumice.core.api.core import Node, Pod, PriorityClass
 from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.ids import JobKey, PodUid
-from pumice.core.model.jobs import JobInfo, min_resources
+from pumice.core.model.jobs import JobInfo, Terms
 from pumice.core.model.nodes import NodeInfo, NodeTable, allocatable
 from pumice.core.model.population import Population
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.signatures import selector_keys
 from pumice.core.model.snapshots import Snapshot
 from pumice.core.model.tasks import COMPLETED_STATUSES, Status, Task, TaskClasses, TaskSource
+from pumice.core.quantity import QuantityError
 from pumice.core.resources import EPSILON, ResourceSpace, minus, shortages
 from pumice.core.usage import QueueUsage
 
@@ -201,15 +204,14 @@ class Cluster:
 
     def _set_pod_group(self, group: PodGroup) -> None:
         key = JobKey(group.metadata.key)
-        least = min_resources(group, self.space)
-        queue, priority = group.spec.queue or self.default_queue, self._priority(group)
+        terms = self._terms(group)
         if key in self._jobs:
             job = self._own_job(key)
             regroup = job.group.spec.sub_group_policy != group.spec.sub_group_policy
             members = dict(job.tasks) if regroup else {}
-            job.describe(group, queue, priority, least)
+            job.describe(group, terms)
         else:
-            job = self._jobs[key] = JobInfo(group, queue, priority, least)
+            job = self._jobs[key] = JobInfo(group, terms)
             self._own_jobs.add(key)
             self._usage.touch(key)
             members = self._orphans.pop(key, {})
@@ -257,17 +259,30 @@ class Cluster:
 
     def _reprioritise(self) -> None:
         for key, job in list(self._jobs.items()):
-            priority = self._priority(job.group)
-            if priority != job.priority:
-                self._own_job(key).priority = priority
+            terms = self._terms(job.group)
+            if (terms.priority, terms.remarks) != (job.priority, job.terms.remarks):
+                self._own_job(key).terms = terms
 
-    def _priority(self, group: PodGroup) -> int:
-        """Return the value of the group's class, else of the default class, else 0."""
-        found = self._classes.get(group.spec.priority_class_name)
-        if found is None:
-            defaults = (c for c in self._classes.values() if c.global_default)
-            found = min(defaults, key=lambda c: (-c.value, c.metadata.name), default=None)
-        return found.value if found else 0
+    def _terms(self, group: PodGroup) -> Terms:
+        """Return what a group's specification comes to."""
+        spec, remarks, fault, least = group.spec, [], "", None
+        if spec.min_member < 0:
+            remarks.append(f"minMember {spec.min_member} counts as 0")
+        try:
+            least = self.space.vector(spec.min_resources) if spec.min_resources else None
+        except QuantityError as error:
+            fault = f"minResources: {error}"
+        name = spec.priority_class_name
+        found = self._classes.get(name) or self._default_class()
+        priority = found.value if found else 0
+        if name and name not in self._classes:
+            remarks.append(f"priority class {name} does not exist, priority is {priority}")
+        queue = spec.queue or self.default_queue
+        return Terms(queue, priority, least, fault, tuple(remarks))
+
+    def _default_class(self) -> PriorityClass | None:
+        defaults = (c for c in self._classes.values() if c.global_default)
+        return min(defaults, key=lambda c: (-c.value, c.metadata.name), default=None)
 
     # Checks for single pods, between sessions.
 
@@ -302,7 +317,7 @@ class Cluster:
         """Return the nodes on which more is bound, by anyone, than is allocatable."""
         suspects = (self.nodes.used > self.nodes.alloc + EPSILON).any(axis=0)
         found = []
-        for i in suspects.nonzero()[0]:
+        for i in np.flatnonzero(suspects):
             name = self.nodes.names[int(i)]
             bound = self.nodes.used[:, i]
             for task in self.nodes.tasks_on(name).values():
@@ -384,7 +399,7 @@ class Cluster:
         found = []
         for key, job in self._jobs.items():
             members = {uid: task for uid, task in self._tasks.items() if task.job == key}
-            fresh = JobInfo(job.group, job.queue, job.priority, job.min_resources)
+            fresh = JobInfo(job.group, job.terms)
             for task in members.values():
                 fresh.put(fresh.assign(replace(task)))
             if job.tasks != members:

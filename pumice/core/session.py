@@ -11,7 +11,7 @@ that plugins register, batch by batch, stand in `pumice.core.extension`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import total_ordering
 from typing import Protocol
@@ -26,7 +26,6 @@ from pumice.core.extension import (
     Gradients,
     Points,
     SortKey,
-    Validity,
     Vote,
 )
 from pumice.core.fitness import Trouble
@@ -96,13 +95,13 @@ class Session:
         self.total: Floats = total(snapshot.nodes)
         ordered = sorted((self.space.jobs[key] for key in snapshot.active), key=_job_order)
         #: jobs with something to decide or to tell, by age; the rest are settled
-        self.active: list[JobInfo] = [job for job in ordered if job.queue in self.queues]
-        #: jobs whose queue does not exist
-        self.stranded: list[JobInfo] = [job for job in ordered if job.queue not in self.queues]
+        self.active: list[JobInfo] = [job for job in ordered if self._has_place(job)]
+        #: jobs whose queue does not exist, and malformed ones
+        self.stranded: list[JobInfo] = [job for job in ordered if not self._has_place(job)]
         self.plugins: list[Plugin] = []
         self.views = Views(self.space, self.points, self.names, snapshot.avoided)
         #: what is to be told when the session closes
-        self.findings = Findings(warnings=[*conf.warnings, *snapshot.faults.values()])
+        self.findings = Findings(warnings=[*conf.warnings, *_faults(snapshot, ordered)])
 
     def open(self) -> None:
         """Let the configured plugins register, then put their functions in order."""
@@ -130,7 +129,10 @@ class Session:
     def job(self, key: JobKey | None) -> JobInfo | None:
         """Return a job of the session; none where it, or its queue, does not exist."""
         job = self.space.jobs.get(key) if key is not None else None
-        return job if job is not None and job.queue in self.queues else None
+        return job if job is not None and self._has_place(job) else None
+
+    def _has_place(self, job: JobInfo) -> bool:
+        return job.queue in self.queues and not job.terms.fault
 
     def trouble(self, job: JobInfo) -> Trouble:
         """Return the record of what keeps the job's tasks from being placed."""
@@ -186,9 +188,13 @@ class Session:
 
     # Votes.
 
-    def invalid(self, job: JobInfo) -> Validity | None:
-        """Return why the job is not fit to be scheduled, if so."""
-        return next((v for check in self.points.job_valid.all if (v := check(job))), None)
+    def is_valid(self, job: JobInfo) -> bool:
+        """Return whether the job is fit to be scheduled; write down why, where it is not."""
+        fault = next((v for check in self.points.job_valid.all if (v := check(job))), None)
+        if fault is not None:
+            trouble = self.trouble(job)
+            trouble.message, trouble.invalid = fault.message, fault.reason
+        return fault is None
 
     def is_ready(self, job: JobInfo) -> bool:
         """Return whether the job may start."""
@@ -311,6 +317,15 @@ class Session:
 
 def _job_order(job: JobInfo) -> tuple[float, str]:
     return job.order
+
+
+def _faults(snapshot: Snapshot, jobs: Iterable[JobInfo]) -> Iterator[str]:
+    """Yield what is wrong with single objects."""
+    yield from (f"{name}: {fault}" for name, fault in snapshot.faults.items())
+    for job in jobs:
+        for remark in (*job.terms.remarks, job.terms.fault):
+            if remark:
+                yield f"podgroup {job.key}: {remark}"
 
 
 def run_session(snapshot: Snapshot, conf: Configuration, now: float, session_id: str) -> Plan:

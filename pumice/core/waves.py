@@ -48,7 +48,7 @@ class Outside(Protocol):
     def satisfies(self, terms: tuple[PodTerm, ...], topology_key: str, domain: str) -> bool:
         """Return whether a pod that all the terms mean is in the domain."""
 
-    def counts(self, namespace: str, constraint: Spread) -> Mapping[str, int]:
+    def counts(self, signature: Signature, constraint: Spread) -> Mapping[str, int]:
         """Return how many pods a constraint counts in each of its domains, empty ones too."""
 
 
@@ -97,7 +97,7 @@ class _Gang:
         ordered = sorted(signatures, key=lambda s: s.key)
         self.domain_of = domain_of
         self.outside = outside
-        self.spreads = {(s.namespace, c): None for s in ordered for c in s.spread}
+        self.spreads = {(s.namespace, c): s for s in ordered for c in s.spread}
         self.topology_keys = {c.topology_key for _, c in self.spreads}
         self.topology_keys |= {t.topology_key for s in ordered for t in s.affinity}
         self.label_keys = sorted(
@@ -107,10 +107,10 @@ class _Gang:
         #: who is meant by an affinity, by its terms, topology key and domain
         self.meant: dict[tuple[tuple[PodTerm, ...], str, str], list[_Group]] = defaultdict(list)
         self.affinities = {s.affinity: None for s in ordered if s.affinity}
-        self.counts = {key: Counter(self._counted(*key)) for key in self.spreads}
-
-    def _counted(self, namespace: str, constraint: Spread) -> Mapping[str, int]:
-        return self.outside.counts(namespace, constraint) if self.outside else {}
+        self.counts = {
+            key: Counter(outside.counts(signature, key[1]) if outside else {})
+            for key, signature in self.spreads.items()
+        }
 
     def group(self, members: Sequence[Member], node_of: Mapping[PodUid, str]) -> list[_Group]:
         """Sort the members into groups, in the order in which they stand."""

@@ -33,6 +33,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
+import msgspec
+
 from pumice.kube import wire
 from pumice.kube.client import EVERYTHING, Client, Selector
 from pumice.kube.clock import Clock, SystemClock
@@ -78,9 +80,8 @@ class Deleted(Generic[V]):
 Event = Added[T] | Updated[T, V] | Deleted[V]
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """Which state of which object the handler was told last."""
+class _Known(msgspec.Struct, frozen=True, gc=False):
+    """Which state of which object the handler was told last; there may be 100,000 of these."""
 
     uid: str
     version: int

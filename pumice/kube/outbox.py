@@ -12,8 +12,8 @@ merge patches of the same object that still wait become one.
 
 What only repeating can mend is repeated here, up to `PATIENCE_S`; every other refusal (404, 409,
 422, 403, ...) goes to whoever put the write in, who decides anew. So does the 409 of a write with
-a resourceVersion that was applied although no answer came: the watch will show it. `unless` is
-asked right before each sending: a write that would change nothing any more is dropped.
+a resourceVersion, or of a creation, that was applied although no answer came: the watch will show
+it. `unless` is asked right before each sending: a write that would change nothing is dropped.
 """
 
 from __future__ import annotations
@@ -252,11 +252,14 @@ class Outbox:
                 except KubeError as e:
                     _finish(parts, None, e)
                     return
-                else:
-                    if obj is not None and (observe := self._observe.get(write.resource)):
-                        observe(obj)
-                    _finish(parts, obj, None)
+                except Exception as e:
+                    # A body that cannot be encoded, say: it concerns this write alone.
+                    log.exception("%s was not sent", write)
+                    _finish(parts, None, KubeError(f"not sent: {e!r}"))
                     return
+                self._feed_back(write, obj)
+                _finish(parts, obj, None)
+                return
             if self._clock.monotonic() - entry.since > PATIENCE_S:
                 _finish(parts, None, error)
                 return
@@ -264,6 +267,16 @@ class Outbox:
             # While it waits, newer writes may join it.
             entry.in_flight = False
             await self._clock.sleep(_pause(error, backoff))
+
+    def _feed_back(self, write: Write, obj: Object | None) -> None:
+        """Show the answer to the cache that keeps such objects."""
+        observe = self._observe.get(write.resource)
+        if obj is None or observe is None:
+            return
+        try:
+            observe(obj)
+        except Exception:
+            log.exception("the answer to %s could not be observed", write)
 
     async def _send(self, write: Write) -> Object | None:
         """Send one write once."""

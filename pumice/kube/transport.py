@@ -102,8 +102,11 @@ class HttpAnswer:
             raise Disconnected(_words(e)) from e
 
     def close(self) -> None:
-        # release() keeps the connection for the next request only when the body was read to
-        # its end; of a watch that is left in the middle it closes the connection.
+        connection = self._response.connection
+        if connection and connection.transport:
+            # Not read to its end, as a watch that is left: of no more use to anyone. Closing it
+            # politely over TLS would outlive the session.
+            connection.transport.abort()
         self._response.release()
 
 

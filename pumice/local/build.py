@@ -102,7 +102,7 @@ def _build_into(target: Path, say: Say) -> None:
         _go(go, ["mod", "download"])
         total = len(_go(go, ["list", "-deps", *PACKAGES.values()]).splitlines())
         say(f"Modules are here after {_elapsed(started)}; compiling {total} packages.")
-        _compile(go, work, total, started, say)
+        _compile(go, work, total=total, started=started, say=say)
         for name, package in PACKAGES.items():
             built = work / _command_name(package)
             built.rename(work / name)
@@ -110,7 +110,7 @@ def _build_into(target: Path, say: Say) -> None:
     say(f"The control plane is built after {_elapsed(started)}: {target}")
 
 
-def _compile(go: Path, work: Path, total: int, started: float, say: Say) -> None:
+def _compile(go: Path, work: Path, *, total: int, started: float, say: Say) -> None:
     """Run the build; `-v` names each package as it is compiled, which makes the progress."""
     options = ["-v", "-trimpath", "-ldflags", _linker_flags(), "-o", f"{work}/"]
     output: list[str] = []

@@ -54,14 +54,15 @@ class Processes:
 
     def start(self, name: str, argv: Sequence[str | Path], env: Mapping[str, str] = {}) -> None:
         """Start a process under a name; its output goes to `<name>.log`."""
-        self._commands[name] = Command(tuple(map(str, argv)), dict(env))
-        self._launch(name)
+        command = Command(tuple(map(str, argv)), dict(env))
+        self._launch(name, command)
+        self._commands[name] = command
 
     def restart(self, name: str) -> None:
         """Start it again as it was started before, ending it first if it still runs."""
         if self.exit_code(name) is None:
             self.stop(name)
-        self._launch(name)
+        self._launch(name, self._commands[name])
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
         """Send a signal; after SIGKILL the process is gone when this returns."""
@@ -124,8 +125,7 @@ class Processes:
         if self._supervisor.stdout:
             self._supervisor.stdout.close()
 
-    def _launch(self, name: str) -> None:
-        command = self._commands[name]
+    def _launch(self, name: str, command: Command) -> None:
         env = {**os.environ, **command.env}
         reply = self._ask(
             op="start", name=name, argv=command.argv, env=env, log=str(self.log(name))

@@ -92,7 +92,8 @@ def a_job(
         spec["maxRetry"] = max_retry
     if priority_class:
         spec["priorityClassName"] = priority_class
-    return _object("batch.volcano.sh/v1alpha1", "Job", name, namespace, spec, annotations)
+    metadata = {"name": name, "namespace": namespace, "annotations": dict(annotations or {})}
+    return _object("batch.volcano.sh/v1alpha1", "Job", metadata, spec)
 
 
 def a_pod(
@@ -109,34 +110,28 @@ def a_pod(
     body = a_pod_spec(**spec) | {"schedulerName": scheduler}
     if node:
         body["nodeName"] = node
-    pod = _object("v1", "Pod", name, namespace, body, annotations)
-    pod["metadata"]["labels"] = dict(labels or {})
-    return pod
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "annotations": dict(annotations or {}),
+        "labels": dict(labels or {}),
+    }
+    return _object("v1", "Pod", metadata, body)
 
 
 def a_queue(name: str, **spec: Any) -> Object:
     """Return a queue."""
     body = {"weight": 1, **spec}
-    return _object("scheduling.volcano.sh/v1beta1", "Queue", name, None, body, None)
+    return _object("scheduling.volcano.sh/v1beta1", "Queue", {"name": name}, body)
 
 
 def a_pod_group(name: str, *, min_member: int, namespace: str | None = None, **spec: Any) -> Object:
     """Return a PodGroup."""
     body = {"minMember": min_member, "queue": "default", **spec}
-    return _object("scheduling.volcano.sh/v1beta1", "PodGroup", name, namespace, body, None)
+    metadata = {"name": name, "namespace": namespace}
+    return _object("scheduling.volcano.sh/v1beta1", "PodGroup", metadata, body)
 
 
-def _object(
-    version: str,
-    kind: str,
-    name: str,
-    namespace: str | None,
-    spec: Object,
-    annotations: Mapping[str, str] | None,
-) -> Object:
-    metadata: Object = {"name": name}
-    if namespace:
-        metadata["namespace"] = namespace
-    if annotations:
-        metadata["annotations"] = dict(annotations)
-    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+def _object(version: str, kind: str, metadata: Object, spec: Object) -> Object:
+    kept = {key: value for key, value in metadata.items() if value}
+    return {"apiVersion": version, "kind": kind, "metadata": kept, "spec": spec}

@@ -15,6 +15,8 @@ from pumice.local.api import Api
 from pumice.local.controlplane import ControlPlane
 from pumice.local.errors import ApiError
 from pumice.local.install import collection_of, documents, install
+from pumice.local.services import Controllers
+from pumice.local.watching import Watched
 from tests.acceptance.objects import Object, a_job, a_pod_spec, a_task
 
 pytestmark = pytest.mark.cluster
@@ -370,7 +372,7 @@ def test_what_is_accepted(api: Api, body: Object) -> None:
 
 
 def test_a_job_as_large_as_the_lists_allow_is_accepted(api: Api) -> None:
-    policies = [policy(exitCode=i + 1) for i in range(64)]
+    policies = [policy(exitCode=i + 1) for i in range(32)]
     tasks = [{**a_task(f"t{i}"), "policies": policies} for i in range(256)]
     tried(api, a_spec(tasks=tasks, policies=policies, minAvailable=256))
 
@@ -446,6 +448,57 @@ def test_the_gate(api: Api, case: Gated) -> None:
     stored = tried(api, body)
 
     assert [gate["name"] for gate in stored["spec"].get("schedulingGates", [])] == case.want
+
+
+# The controllers, with the rights that they have.
+
+
+def test_the_controllers_open_the_queues_and_group_pods_as_who_they_are(
+    plane: ControlPlane,
+) -> None:
+    controllers = Controllers(plane)
+    controllers.start()
+    queues, groups, pods = (Watched(plane.api, path).start() for path in WATCHED)
+    try:
+        for body in documents(EXAMPLES / "deployment.yaml"):
+            plane.api.post(collection_of(body), body)
+        queues.wait(lambda found: states(found) == {"root": "Open", "default": "Open"}, 10)
+        groups.wait(lambda found: [queue_of(g) for g in found.values()].count("research") == 1, 10)
+        pods.wait(lambda found: sum(map(is_grouped, found.values())) == 3, 10)
+        assert controllers.get("/healthz")[0] == 200
+        assert (
+            b'volcano_queue_pod_group_running_count{queue_name="root"}'
+            in (controllers.get("/metrics")[1])
+        )
+
+        controllers.stop()
+
+        assert plane.processes.exit_code("controllers") == 0
+        log = plane.processes.log("controllers").read_text()
+        assert "traceback" not in log
+        assert "Forbidden" not in log
+    finally:
+        for watched in (queues, groups, pods):
+            watched.stop()
+
+
+WATCHED = (
+    "/apis/scheduling.volcano.sh/v1beta1/queues",
+    "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups",
+    "/api/v1/namespaces/default/pods",
+)
+
+
+def states(queues: Watched) -> dict[str, str]:
+    return {name: queue.get("status", {}).get("state", "") for name, queue in queues.items()}
+
+
+def queue_of(group: Object) -> str:
+    return str(group["spec"]["queue"])
+
+
+def is_grouped(pod: Object) -> bool:
+    return names.GROUP_NAME in pod["metadata"].get("annotations", {})
 
 
 # Who may do what.

@@ -21,7 +21,6 @@ async def test_a_gang_starts_at_once_and_with_few_writes(bed: Bed) -> None:
 
     figures = report.statistics
     (times,) = figures.gangs.values()
-    print(report)
     assert (figures.pods_created, times.bound) == (8, 8)
     assert times.spread_s <= 1.0
     assert figures.writes_per_pod is not None

@@ -33,7 +33,7 @@ class Store:
 
     def __init__(self) -> None:
         self.version = 100
-        self.compacted = 0
+        self.compacted = self.version
         self.history: list[Entry] = []
         self._objects: dict[AnyResource, dict[Key, Json]] = {}
         self.listeners: list[Callable[[Entry], None]] = []

@@ -67,7 +67,7 @@ class Others:
     def satisfies(self, terms: tuple[PodTerm, ...], topology_key: str, domain: str) -> bool:
         return domain in self.zones
 
-    def counts(self, namespace: str, constraint: Spread) -> Mapping[str, int]:
+    def counts(self, signature: Signature, constraint: Spread) -> Mapping[str, int]:
         return self.count
 
 

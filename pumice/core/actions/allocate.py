@@ -57,25 +57,20 @@ def _collect(ssn: Session) -> dict[JobKey, Worksheet]:
             if admits:
                 continue
             ssn.enqueue(job, _UNASKED)
+        if not ssn.is_valid(job):
+            continue
         sheet = worksheet(ssn, job)
-        if sheet and _may_be_tried(ssn, job):
-            sheets[job.key] = sheet
+        if not sheet:
+            continue
+        if _wants_topology(job):
+            message = "a network topology is required, and hypernodes are not ready"
+            ssn.trouble(job).message = message
+            continue
+        sheets[job.key] = sheet
     return sheets
 
 
 _UNASKED = Reason(NAME, "", "no enqueue action is configured")
-
-
-def _may_be_tried(ssn: Session, job: JobInfo) -> bool:
-    invalid = ssn.invalid(job)
-    if invalid is not None:
-        trouble = ssn.trouble(job)
-        trouble.message, trouble.invalid = invalid.message, invalid.reason
-        return False
-    if _wants_topology(job):
-        ssn.trouble(job).message = "a network topology is required, and hypernodes are not ready"
-        return False
-    return True
 
 
 def _wants_topology(job: JobInfo) -> bool:

@@ -38,7 +38,7 @@ class Backfill:
 
 def ordered(ssn: Session) -> Iterator[tuple[JobInfo, Task]]:
     """Yield the tasks to place. The order of the queues is settled once."""
-    turns = Turns(ssn, (job for job in ssn.active if _has_any(job) and _may_be_tried(ssn, job)))
+    turns = Turns(ssn, (job for job in ssn.active if _has_any(job) and ssn.is_valid(job)))
     while (queue := turns.next_queue()) is not None:
         while (job := turns.next_job(queue)) is not None:
             for task in sorted(filter(_is_eligible, job.tasks.values()), key=ssn.task_key):
@@ -47,10 +47,6 @@ def ordered(ssn: Session) -> Iterator[tuple[JobInfo, Task]]:
 
 def _has_any(job: JobInfo) -> bool:
     return not job.is_pending and job.counts.total.pending_best_effort > 0
-
-
-def _may_be_tried(ssn: Session, job: JobInfo) -> bool:
-    return ssn.invalid(job) is None
 
 
 def _is_eligible(task: Task) -> bool:

@@ -72,7 +72,7 @@ class LifecyclePolicy(Struct):
     timeout: str | None = None
 
 
-Policies = Annotated[list[LifecyclePolicy], Meta(max_length=64)]
+Policies = Annotated[list[LifecyclePolicy], Meta(max_length=32)]
 
 
 class VolumeSpec(Struct):

@@ -111,6 +111,5 @@ def restarts(pod: Pod) -> int:
 
 def _has_started(container: ContainerStatus) -> bool:
     state = container.state
-    if container.restart_count or state is None:
-        return True
-    return state.running is not None or state.terminated is not None
+    now = state is not None and (state.running is not None or state.terminated is not None)
+    return now or container.restart_count > 0

@@ -29,7 +29,7 @@ from pumice.core.model.tasks import (
     Task,
     is_preemptable,
 )
-from pumice.core.resources import Floats, ResourceSpace, excess, plus
+from pumice.core.resources import Floats, excess, plus
 from pumice.core.selectors import label_selector
 from pumice.core.timestamps import moment
 
@@ -156,6 +156,20 @@ def count(tasks: Iterable[Task], status_of: StatusOf) -> Counts:
 _NOTHING = np.zeros(0)
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a group's specification comes to in this cluster."""
+
+    queue: str
+    priority: int = 0
+    #: the minimum of resources; None where the group names none
+    least: Floats | None = None
+    #: why the group cannot be scheduled as it is written
+    fault: str = ""
+    #: what is odd about it, and what is done instead
+    remarks: tuple[str, ...] = ()
+
+
 class JobInfo:
     """A job. Its own methods alone change it."""
 
@@ -167,23 +181,19 @@ class JobInfo:
         "group",
         "key",
         "min_available",
-        "min_resources",
         "pending_request",
         "phase",
         "policies",
         "preemptable",
-        "priority",
-        "queue",
         "sub_jobs",
         "task_min_available",
         "tasks",
+        "terms",
         "total_request",
         "uid",
     )
 
-    def __init__(
-        self, group: PodGroup, queue: str, priority: int, least: Floats | None = None
-    ) -> None:
+    def __init__(self, group: PodGroup, terms: Terms) -> None:
         self.tasks: dict[PodUid, Task] = {}
         self.counts = Counts()
         self.sub_jobs: dict[str, SubJob] = {}
@@ -193,23 +203,20 @@ class JobInfo:
         self.pending_request = _NOTHING
         self.gated = _NOTHING
         self.total_request = _NOTHING
-        self.describe(group, queue, priority, least)
+        self.describe(group, terms)
 
-    def describe(self, group: PodGroup, queue: str, priority: int, least: Floats | None) -> None:
-        """Take over what the group says, its minimum of resources as a vector."""
+    def describe(self, group: PodGroup, terms: Terms) -> None:
+        """Take over what the group says, and what that comes to."""
         meta, spec = group.metadata, group.spec
         self.key = JobKey(meta.key)
         self.uid = meta.uid
         self.group = group
-        self.queue = queue
-        self.min_available = spec.min_member
+        self.terms = terms
+        self.min_available = max(spec.min_member, 0)
         self.task_min_available: Mapping[str, int] = spec.min_task_member or {}
         self.policies: tuple[SubGroupPolicy, ...] = tuple(spec.sub_group_policy or ())
-        self.priority = priority
         self.created = moment(meta.creation_timestamp)
         self.preemptable = is_preemptable(meta.annotations or {}, meta.labels or {}, default=False)
-        #: None where the group names no minimum at all
-        self.min_resources = least
         self.phase: PodGroupPhase = group.status.phase
 
     def __repr__(self) -> str:
@@ -219,6 +226,21 @@ class JobInfo:
     def name(self) -> str:
         """Return the group's name."""
         return self.group.metadata.name
+
+    @property
+    def queue(self) -> str:
+        """Return the queue that the job is charged to."""
+        return self.terms.queue
+
+    @property
+    def priority(self) -> int:
+        """Return the value of the group's priority class."""
+        return self.terms.priority
+
+    @property
+    def min_resources(self) -> Floats | None:
+        """Return the minimum of resources; None where the group names none."""
+        return self.terms.least
 
     @property
     def order(self) -> tuple[float, str]:
@@ -300,12 +322,6 @@ class JobInfo:
     def _forget_sub_job(self, sub_job: str) -> None:
         if sub_job and sub_job not in self.counts.sub_jobs:
             self.sub_jobs.pop(sub_job, None)
-
-
-def min_resources(group: PodGroup, space: ResourceSpace) -> Floats | None:
-    """Return the group's minimum; None where it names none. QuantityError when malformed."""
-    wanted = group.spec.min_resources
-    return space.vector(wanted) if wanted else None
 
 
 def is_held_back(task: Task) -> bool:

@@ -17,7 +17,7 @@ Volumes will be a further part of the selection.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 from weakref import WeakValueDictionary
@@ -181,7 +181,7 @@ class Signature:
         return self.presence.anti_affinity
 
     @classmethod
-    def of(cls, pod: Pod, label_keys: Iterable[str]) -> Signature:
+    def of(cls, pod: Pod, label_keys: Collection[str]) -> Signature:
         """
         Return the signature of a pod, where selectors in the cluster mention `label_keys`.
 
@@ -229,13 +229,13 @@ class _Source:
         "spec",
     )
 
-    def __init__(self, pod: Pod, label_keys: Iterable[str]) -> None:
+    def __init__(self, pod: Pod, label_keys: Collection[str]) -> None:
         spec = pod.spec
         own = pod.metadata.labels or {}
-        mentioned = selector_keys(pod).union(label_keys)
+        mentioned = selector_keys(pod)
         self.spec = spec if not spec.node_name else _presence_only(spec)
         self.namespace = pod.metadata.namespace
-        self.labels = {k: own[k] for k in sorted(mentioned) if k in own}
+        self.labels = {k: own[k] for k in sorted(own) if k in label_keys or k in mentioned}
         affinity = self.spec.affinity or Affinity()
         near, far = affinity.pod_affinity, affinity.pod_anti_affinity
         ports = sorted((p.port, p.protocol, p.ip) for p in _ports(spec))

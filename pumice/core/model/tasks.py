@@ -14,7 +14,7 @@ not yet seen on it: for the session it holds its room as a bound one does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -179,7 +179,7 @@ class TaskSource:
     classes: TaskClasses
     schedulers: frozenset[str]
 
-    def task(self, pod: Pod, label_keys: Iterable[str]) -> Task:
+    def task(self, pod: Pod, label_keys: Collection[str]) -> Task:
         """Return the task of a pod; raise QuantityError or SelectorError for a malformed one."""
         meta, spec = pod.metadata, pod.spec
         annotations, labels = meta.annotations or {}, meta.labels or {}

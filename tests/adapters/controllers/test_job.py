@@ -293,6 +293,28 @@ async def test_a_command_suspends_and_another_resumes(world: World) -> None:
         assert len(world.events("CommandIssued")) == 2
 
 
+async def test_an_order_that_fails_halfway_is_carried_out_later(world: World) -> None:
+    job = world.submit()
+    async with world.running(max_requeues=0):
+        await world.until_running()
+        world.api.fail(503, times=3, method="DELETE", path="/pods/")
+        order(world, "AbortJob", job)
+        await world.until(lambda: world.phase == "Aborting")
+        assert world.status["terminating"] == 2
+        assert world.status["version"] == 1
+
+
+async def test_what_is_gone_when_it_is_to_be_deleted_is_as_good_as_deleted(world: World) -> None:
+    job = world.submit()
+    async with world.running(max_requeues=0):
+        await world.until_running()
+        world.api.fail(404, method="DELETE", path="/podgroups/")
+        order(world, "AbortJob", job)
+        await world.until(lambda: world.phase == "Aborting")
+        world.api.finish_pods()
+        await world.until(lambda: world.phase == "Aborted")
+
+
 def order(world: World, action: str, job: Json) -> None:
     target = {
         "apiVersion": names.BATCH_API,
@@ -360,7 +382,38 @@ async def test_a_quota_that_is_full_is_told_and_waited_for(world: World) -> None
         await world.until(lambda: len(world.pods) == 2)
         await world.until(lambda: world.events("FailedCreate"))
 
-        assert world.events("FailedCreate") == ["Error creating pods: 403 was ordered"]
+        await world.quiet()
+        (event,) = (e for e in world.api.all(EVENTS) if e["reason"] == "FailedCreate")
+        assert event["message"] == "Error creating pods: 403 was ordered"
+        assert event["count"] == 1, "what has been said is not said again"
+
+
+async def test_a_refusal_that_ends_is_forgotten(world: World) -> None:
+    world.submit(replicas=1)
+    async with world.running(max_requeues=4):
+        await world.until(lambda: world.phase == "Pending")
+        world.enqueue()
+        for _ in range(3):
+            world.api.fail(403, times=3, method="POST", path="/ns/pods", reason="Forbidden")
+            await world.until(lambda: world.pods)
+            world.delete("j-w-0")
+        await world.until(lambda: world.pods)
+        assert world.phase != "Terminated"
+
+
+async def test_counters_that_move_one_by_one_are_written_together(world: World) -> None:
+    world.submit(replicas=8, minAvailable=1)
+    async with world.running():
+        await world.until_running(pods=8)
+        await world.quiet()
+        world.writes()
+        for name in sorted(world.pods)[:6]:
+            world.set_phase("Succeeded", name)
+            await settle()
+        assert world.writes() == []
+        await world.quiet()
+        assert world.writes() == ["PATCH jobs/j/status"]
+        assert (world.status["running"], world.status["succeeded"]) == (2, 6)
 
 
 async def test_a_refusal_that_stays_terminates_the_job(world: World) -> None:

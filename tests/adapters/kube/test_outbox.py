@@ -283,6 +283,46 @@ async def test_a_callback_that_fails_stops_nothing(
     assert "not again" in caplog.text
 
 
+async def test_a_body_that_cannot_be_encoded_stops_nothing(
+    sender: Sender, caplog: pytest.LogCaptureFixture
+) -> None:
+    uid = sender.a_map(x="1")
+    odd = Operations(
+        resource=CONFIG_MAPS, namespace="default", name="m", uid=uid, body=[{"value": object()}]
+    )
+    sender.put(odd)
+    sender.put(merge(uid, x="2"))
+    await sender.outbox.drain()
+    assert sender.errors == [KubeError, None]
+    assert "was not sent" in caplog.text
+
+
+async def test_an_observer_that_fails_stops_nothing(
+    api: FakeApi, client: Client, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(obj: Any) -> None:
+        raise RuntimeError("do not look")
+
+    outbox = Outbox(client, observe={CONFIG_MAPS: fail}, clock=clock)
+    sender = Sender(outbox, api)
+    uid = sender.a_map(x="1")
+    async with running(outbox.run()):
+        sender.put(merge(uid, x="2"))
+        await outbox.drain()
+    assert sender.errors == [None]
+    assert "do not look" in caplog.text
+
+
+async def test_a_callback_may_put_the_next_write(sender: Sender) -> None:
+    uid = sender.a_map(x="1")
+    sender.outbox.put(merge(uid, x="2"), lambda _: sender.put(merge(uid, y="2")))
+    sender.outbox.put(
+        merge(uid, x="3"), lambda _: sender.put(merge(uid, z="2")), unless=lambda: True
+    )
+    await sender.outbox.drain()
+    assert sender.data() == {"x": "2", "y": "2", "z": "2"}
+
+
 async def test_conditions_of_a_pod_merge_by_type(sender: Sender) -> None:
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     made = sender.api.add(PODS, pod)

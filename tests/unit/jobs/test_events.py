@@ -75,6 +75,12 @@ CASES = {
     "a pod that a kubelet refused has not failed": Case(
         a_pod(phase="Pending"), a_pod(phase="Failed", reason="OutOfcpu"), "OutOfSync"
     ),
+    "a refused pod may list containers that wait": Case(
+        a_pod(phase="Pending"), a_pod(phase="Failed", reason="OutOfcpu", ready=False), "OutOfSync"
+    ),
+    "a pod whose container was restarted has failed whatever the reason says": Case(
+        a_pod(), a_pod(phase="Failed", reason="OutOfcpu", restarts=1), "PodFailed"
+    ),
     "a pod refused by affinity has not failed": Case(
         a_pod(phase="Pending"), a_pod(phase="Failed", reason="NodeAffinity"), "OutOfSync"
     ),

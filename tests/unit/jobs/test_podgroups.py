@@ -95,6 +95,7 @@ MINIMA = {
         2, 2, 1, "200m", "2", worker_first=True
     ),
     "a minimum below the tasks' own spills into the next task": Minimum(3, 2, 2, "200m", "3"),
+    "a task that is whole gets no more": Minimum(4, 2, 1, "300m", "4"),
     "the minima are all there is": Minimum(3, 1, 2, "250m", "3"),
 }
 

@@ -187,6 +187,14 @@ def test_a_status_that_holds_is_not_written_again() -> None:
     assert reconcile(observed(job, *pods), SYNCHRONISE, NOW + 60) == []
 
 
+def test_a_job_that_goes_on_has_no_duration_yet() -> None:
+    job = a_job(phase="Restarting", status={"running_duration": "5s"})
+    status = status_of(reconcile(observed(job, a_pod()), SYNCHRONISE, NOW))
+
+    assert status is not None
+    assert status.running_duration is None
+
+
 def test_a_restarting_job_fails_when_its_last_retry_is_spent() -> None:
     job = a_job(a_task("w", 2), phase="Restarting", max_retry=2, status={"retry_count": 2})
     status = status_of(reconcile(observed(job, group=None), SYNCHRONISE, NOW))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pumice.core.resources import CPU, MEMORY, Floats
+from pumice.core.resources import CPU, MEMORY, Bools, Floats
 
 MAX_SCORE = 100.0
 
@@ -56,21 +56,29 @@ def _mean(alloc: Floats, part: Floats) -> Floats:
 
 
 def _balance(alloc: Floats, used: Floats) -> Floats:
-    """
-    Return 0..100 for the standard deviation of the shares in use, of those that are offered.
-
-    Two shares are told apart by half their difference, which is the same but for rounding.
-    """
-    offered = np.broadcast_to(alloc > 0, used.shape)
-    shares = np.minimum(used / np.where(alloc > 0, alloc, 1.0), 1.0)
-    count = offered.sum(axis=0)
-    highest = np.where(offered, shares, -np.inf).max(axis=0)
-    lowest = np.where(offered, shares, np.inf).min(axis=0)
-    with np.errstate(invalid="ignore"):
-        deviation = np.where(count == 2, (highest - lowest) / 2, 0.0)
-    if alloc.shape[0] > 2:
-        mean = np.where(offered, shares, 0.0).sum(axis=0) / np.maximum(count, 1)
-        squares = np.where(offered, (shares - mean) ** 2, 0.0).sum(axis=0)
-        deviation = np.where(count > 2, np.sqrt(squares / np.maximum(count, 1)), deviation)
+    """Return 0..100 for the standard deviation of the shares in use, of those that are offered."""
+    offered = alloc > 0
+    shares = np.minimum(used / np.where(offered, alloc, 1.0), 1.0)
+    if alloc.shape[0] == 2:
+        deviation = np.abs(shares[0] - shares[1]) / 2 * (offered[0] & offered[1])
+    else:
+        deviation = _deviation(shares, np.broadcast_to(offered, used.shape))
     balance: Floats = np.trunc((1 - deviation) * MAX_SCORE)
     return balance
+
+
+def _deviation(shares: Floats, offered: Bools) -> Floats:
+    """
+    Return the standard deviation of the shares that are offered.
+
+    That of two is half their difference, without the rounding of the general formula.
+    """
+    count = offered.sum(axis=0)
+    kept = np.where(offered, shares, 0.0)
+    mean = kept.sum(axis=0) / np.maximum(count, 1)
+    squares = np.where(offered, (shares - mean) ** 2, 0.0).sum(axis=0)
+    lowest = np.where(offered, shares, np.inf).min(axis=0)
+    half = (kept.max(axis=0) - np.minimum(lowest, 1.0)) / 2
+    many = np.sqrt(squares / np.maximum(count, 1))
+    deviation: Floats = np.where(count > 2, many, np.where(count == 2, half, 0.0))
+    return deviation

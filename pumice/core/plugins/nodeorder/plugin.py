@@ -154,8 +154,8 @@ class Scores:
 
     def _padded(self, cls: TaskClass, at: Ints, used: Floats) -> Floats:
         """Return cpu and memory in use with the padding of all pods, the task's included."""
-        padding = np.stack([self._peers.padding(cpu=True), self._peers.padding(cpu=False)])
-        padded: Floats = used[: MEMORY + 1] + padding[:, at, None]
+        padding = [self._peers.padding(cpu=cpu)[at, None] for cpu in (True, False)]
+        padded: Floats = used[: MEMORY + 1] + np.array(padding)
         own = cls.signature.presence.padding
         if any(own):
             held = self._nodes.used[PODS, at] + self._nodes.pipelined[PODS, at]

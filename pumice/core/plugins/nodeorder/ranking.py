@@ -55,6 +55,7 @@ def pod_affinity(signature: Signature, peers: Peers) -> Ints:
     Return the sum of preferred terms, the pod's own and those of pods that are there.
 
     A term weighs once for each pod that it ties to the node's domain; anti-affinity is negative.
+    Required terms of pods that are there weigh nothing, as in Volcano.
     """
     presence = signature.presence
     raw = np.zeros(peers.columns.size, np.int64)
@@ -71,7 +72,8 @@ def evenness(signature: Signature, peers: Peers, candidates: Bools) -> Floats:
     Return the score of ScheduleAnyway spread constraints: 100 where fewest pods are.
 
     Domains weigh by the logarithm of their number, so that a constraint over few zones counts as
-    much as one over many nodes; candidates that lack a topology key get 0.
+    much as one over many nodes; candidates that lack a topology key get 0. Constraints that
+    kube-scheduler gives by default to pods of Services and ReplicaSets are not known here.
     """
     keys = frozenset(c.topology_key for c in signature.soft_spread)
     scored = candidates.copy()

@@ -1,0 +1,76 @@
+"""Reading the API server's audit log: when pods were created and bound, and who wrote what."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+Line = dict[str, Any]
+WRITES = {"create", "update", "patch", "delete"}
+
+
+@dataclass(slots=True)
+class Account:
+    """What one run wrote, and when it began and ended."""
+
+    created: list[float] = field(default_factory=list)
+    bound: list[float] = field(default_factory=list)
+    #: (verb, resource, who) of accepted writes between the first creation and the last binding
+    writes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+    @property
+    def seconds(self) -> float:
+        """Return the time from the first creation to the last binding."""
+        return max(self.bound) - min(self.created)
+
+    @property
+    def binding_seconds(self) -> float:
+        """Return the time from the first binding to the last."""
+        return max(self.bound) - min(self.bound)
+
+
+def account(log: Path, namespace: str, submitted: str) -> Account:
+    """Read what happened in a namespace; `submitted` is the resource whose creation starts it."""
+    lines = [line for line in _lines(log) if _namespace(line) == namespace]
+    result = Account()
+    for line in lines:
+        ref = line["objectRef"]
+        if line["verb"] != "create":
+            continue
+        if (ref["resource"], _sub(ref)) == ("pods", "/binding"):
+            result.bound.append(_time(line))
+        if (ref["resource"], _sub(ref)) == (submitted, ""):
+            result.created.append(_time(line, "requestReceivedTimestamp"))
+    last = max(result.bound)
+    for line in lines:
+        if _time(line) <= last:
+            ref = line["objectRef"]
+            who = line["user"]["username"].rsplit(":", 1)[-1]
+            result.writes[line["verb"], ref["resource"] + _sub(ref), who] += 1
+    return result
+
+
+def _lines(log: Path) -> Iterator[Line]:
+    with log.open() as opened:
+        for text in opened:
+            line: Line = json.loads(text)
+            accepted = 200 <= line.get("responseStatus", {}).get("code", 0) < 300
+            if accepted and line["verb"] in WRITES and "objectRef" in line:
+                yield line
+
+
+def _namespace(line: Line) -> str:
+    return str(line["objectRef"].get("namespace", ""))
+
+
+def _sub(ref: Line) -> str:
+    return f"/{ref['subresource']}" if "subresource" in ref else ""
+
+
+def _time(line: Line, key: str = "stageTimestamp") -> float:
+    return datetime.fromisoformat(line[key]).timestamp()

@@ -1,0 +1,91 @@
+"""Worlds of API objects for the engine, as the watch would bring them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from pumice.core.api.core import Node, Pod
+from pumice.core.api.scheduling import PodGroup, Queue
+from pumice.core.cluster import Cluster
+
+CREATED = "2026-01-01T00:00:00Z"
+
+
+def a_node(name: str, cpu: int = 32, memory: str = "128Gi", pods: int = 110) -> Node:
+    """Return a node."""
+    amounts = {"cpu": str(cpu), "memory": memory, "pods": str(pods)}
+    body = {
+        "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"allocatable": amounts, "capacity": amounts},
+    }
+    return msgspec.convert(body, Node)
+
+
+def a_group(name: str, minimum: int, phase: str = "Inqueue", queue: str = "default") -> PodGroup:
+    """Return the PodGroup of a job."""
+    body = {
+        "metadata": {"name": name, "namespace": "b", "uid": name, "creationTimestamp": CREATED},
+        "spec": {"minMember": minimum, "queue": queue},
+        "status": {"phase": phase},
+    }
+    return msgspec.convert(body, PodGroup)
+
+
+def a_pod(name: str, group: str, cpu: str = "1", node: str = "") -> Pod:
+    """Return a held pod of a job, or one that runs on a node."""
+    gates = [] if node else [{"name": "pumice.dev/held"}]
+    body = {
+        "metadata": {
+            "name": name,
+            "namespace": "b",
+            "uid": name,
+            "creationTimestamp": CREATED,
+            "annotations": {
+                "scheduling.k8s.io/group-name": group,
+                "volcano.sh/task-spec": "worker",
+            },
+            "labels": {"volcano.sh/job-name": group, "volcano.sh/task-index": name},
+        },
+        "spec": {
+            "schedulerName": "volcano",
+            "nodeName": node,
+            "schedulingGates": gates,
+            "containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}],
+        },
+        "status": {"phase": "Running" if node else "Pending"},
+    }
+    return msgspec.convert(body, Pod)
+
+
+def a_cluster(nodes: int, queues: Iterable[str] = ("default",)) -> Cluster:
+    """Return a cluster of equal, empty nodes."""
+    cluster = Cluster()
+    for queue in queues:
+        body = {"metadata": {"name": queue, "uid": queue}, "status": {"state": "Open"}}
+        cluster.set_queue(msgspec.convert(body, Queue))
+    for i in range(nodes):
+        cluster.set_node(a_node(f"n{i:05}"))
+    return cluster
+
+
+def add_jobs(cluster: Cluster, jobs: int, pods: int, prefix: str = "j") -> None:
+    """Add waiting jobs of equal pods."""
+    for j in range(jobs):
+        name = f"{prefix}{j:05}"
+        cluster.set_pod_group(a_group(name, pods))
+        for p in range(pods):
+            cluster.set_pod(a_pod(f"{name}-worker-{p}", name))
+
+
+def add_running(cluster: Cluster, jobs: int, pods: int, nodes: int) -> None:
+    """Add jobs that run, their pods dealt out over the nodes."""
+    serial = 0
+    for j in range(jobs):
+        name = f"r{j:05}"
+        cluster.set_pod_group(a_group(name, pods, "Running"))
+        for p in range(pods):
+            node = f"n{serial % nodes:05}"
+            serial += 1
+            cluster.set_pod(a_pod(f"{name}-worker-{p}", name, node=node))
