@@ -88,9 +88,11 @@ class Desk:
     def next_due(self) -> float | None:
         """Return when there is something to do again, if nothing happens before."""
         times = [delayed.due for delayed in self.delayed.values()]
-        times += [time for time in (self.write_by, self.look_at) if time]
-        if self.again or self.unsynced:
-            times.append(self.rest_until)
+        syncs = [time for time in (self.write_by, self.look_at) if time]
+        if self.unsynced or self.again:
+            syncs.append(self.rest_until)
+        if syncs:
+            times.append(max(min(syncs), self.rest_until))
         return min(times, default=None)
 
 
@@ -201,7 +203,7 @@ class JobController:
     async def _clear(self, key: str, desk: Desk) -> None:
         """Work until the desk is empty or something failed; orders first, one sync at the end."""
         resting = self._clock.monotonic() < desk.rest_until
-        if False and not await self._attempt(key, desk, desk.again):
+        if desk.again and not resting and not await self._attempt(key, desk, desk.again):
             return
         while desk.inbox:
             request = next(iter(desk.inbox))

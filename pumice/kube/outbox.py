@@ -240,33 +240,38 @@ class Outbox:
         backoff = Backoff(self._rng, base_s=0.05, cap_s=5.0)
         while True:
             async with self._slots:
-                parts = _wanted(entry)
-                if not parts:
-                    return
-                entry.in_flight = True
-                write = _joined([p.write for p in parts])
-                try:
-                    obj = await self._send(write)
-                except (Disconnected, TooManyRequests, ServerError) as e:
-                    error: KubeError = e
-                except KubeError as e:
-                    _finish(parts, None, e)
-                    return
-                except Exception as e:
-                    # A body that cannot be encoded, say: it concerns this write alone.
-                    log.exception("%s was not sent", write)
-                    _finish(parts, None, KubeError(f"not sent: {e!r}"))
-                    return
-                self._feed_back(write, obj)
-                _finish(parts, obj, None)
+                error = await self._attempt(entry)
+            if error is None:
                 return
             if self._clock.monotonic() - entry.since > PATIENCE_S:
-                _finish(parts, None, error)
+                _finish(entry.parts, None, error)
                 return
-            log.info("%s %s/%s: %s; again", write.resource, write.namespace, write.name, error)
+            log.info("%s: %s; again", _target(entry.parts[0].write), error)
             # While it waits, newer writes may join it.
             entry.in_flight = False
             await self._clock.sleep(_pause(error, backoff))
+
+    async def _attempt(self, entry: _Entry) -> KubeError | None:
+        """Send one entry once; return the error where repeating may mend it."""
+        parts = _wanted(entry)
+        if not parts:
+            return None
+        entry.in_flight = True
+        write = _joined([p.write for p in parts])
+        try:
+            obj = await self._send(write)
+        except (Disconnected, TooManyRequests, ServerError) as e:
+            return e
+        except KubeError as e:
+            _finish(parts, None, e)
+        except Exception as e:
+            # A body that cannot be encoded, say: it concerns this write alone.
+            log.exception("%s: not sent", _target(write))
+            _finish(parts, None, KubeError(f"not sent: {e!r}"))
+        else:
+            self._feed_back(write, obj)
+            _finish(parts, obj, None)
+        return None
 
     def _feed_back(self, write: Write, obj: Object | None) -> None:
         """Show the answer to the cache that keeps such objects."""
@@ -276,7 +281,7 @@ class Outbox:
         try:
             observe(obj)
         except Exception:
-            log.exception("the answer to %s could not be observed", write)
+            log.exception("%s: the answer could not be observed", _target(write))
 
     async def _send(self, write: Write) -> Object | None:
         """Send one write once."""
@@ -356,13 +361,16 @@ def _tell(part: _Part, outcome: Outcome) -> None:
     """Call back; one callback that fails does not stop the other writes."""
     if part.done is None:
         if outcome.error:
-            w = outcome.write
-            log.warning("%s %s/%s: %s", w.resource, w.namespace, w.name, outcome.error)
+            log.warning("%s: %s", _target(outcome.write), outcome.error)
         return
     try:
         part.done(outcome)
     except Exception:
-        log.exception("the callback of %s failed", outcome.write)
+        log.exception("%s: the callback failed", _target(outcome.write))
+
+
+def _target(write: Write) -> str:
+    return f"{write.resource} {write.namespace}/{write.name}"
 
 
 def _pause(error: KubeError, backoff: Backoff) -> float:

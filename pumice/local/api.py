@@ -31,7 +31,8 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
-TIMEOUT_S = 30.0
+# Deleting a collection of thousands takes that long on a busy machine.
+TIMEOUT_S = 120.0
 WATCH_TIMEOUT_S = 600
 RETRIES = 20
 RETRY_S = 0.25

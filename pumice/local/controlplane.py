@@ -199,6 +199,9 @@ class ControlPlane:
             "--enable-priority-and-fairness=false",
             "--max-requests-inflight=4000",
             "--max-mutating-requests-inflight=4000",
+            # One by one, clearing thousands of pods would take minutes.
+            "--delete-collection-workers=16",
+            "--request-timeout=5m",
         ]
         if self.audit_level is not None:
             arguments += audit.arguments(self.audit_level, self.directory, self.audit_log)

@@ -57,7 +57,7 @@ class Scheduler:
         self._tls.verify_mode = ssl.CERT_NONE
         self._tls.load_cert_chain(*plane.pair("admin").write(plane.certs, "scheduler-client"))
 
-    def start(self, config: Mapping[str, Any]) -> None:
+    def start(self, config: Mapping[str, Any], *, verbosity: int = 2) -> None:
         """Start it with a configuration and wait until it is ready."""
         path = self._plane.directory / f"{self.name}.yaml"
         path.write_text(yaml.safe_dump(dict(config), sort_keys=False))
@@ -74,7 +74,7 @@ class Scheduler:
                 f"--client-ca-file={self._plane.authority}",
                 # Metrics are for holders of a client certificate; nobody comes with a token.
                 "--authentication-skip-lookup=true",
-                "--v=2",
+                f"--v={verbosity}",
             ],
         )
         self.wait_ready()

@@ -7,58 +7,46 @@ The ledger is in no watch, so `reaches` looks at it again and again.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 from pumice.local.processes import Processes
 from pumice.local.scheduler import metric_sum
 from pumice.local.services import Extender
 from tests.acceptance.bed import Bed
+from tests.acceptance.figures import Entry, ledger
 
 LOOK_S = 0.05
 
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """What the ledger says of one pod."""
-
-    uid: str
-    state: str
-    node: str
-
-
-Ledger = Mapping[str, Placed]
+Entries = Mapping[str, Entry]
+"""What the ledger says of the pods of one namespace, by name."""
 
 
 class Pages:
     """Reads without blocking the event loop of the test."""
 
     def __init__(self, bed: Bed) -> None:
-        self._namespace = bed.namespace
+        self._bed = bed
         self._extender: Extender = bed.cluster.extender
         self.log = LogMark(bed.plane.processes, self._extender.name)
 
-    async def ledger(self) -> Ledger:
-        """Return what the ledger says of the pods of the test's namespace, by pod name."""
-        return {
-            e["name"]: Placed(e["uid"], e["state"], e["node"])
-            for e in (await self._json("/debug/ledger"))["entries"]
-            if e["namespace"] == self._namespace
-        }
+    async def entries(self) -> Entries:
+        """Return what the ledger says of the pods of the test's namespace."""
+        found = (await self._bed.aside(ledger, self._bed)).entries
+        return {e.name: e for e in found if e.namespace == self._bed.namespace}
 
-    async def reaches(self, check: Callable[[Ledger], bool], timeout_s: float, what: str) -> Ledger:
-        """Wait until the check holds for the ledger, and return it."""
+    async def reaches(
+        self, check: Callable[[Entries], bool], timeout_s: float, what: str
+    ) -> Entries:
+        """Wait until the check holds for the ledger, and return that."""
         deadline = monotonic() + timeout_s
-        while not check(ledger := await self.ledger()):
+        while not check(entries := await self.entries()):
             if monotonic() > deadline:
-                lines = [f"  {name}: {placed}" for name, placed in sorted(ledger.items())]
+                lines = [f"  {name}: {e.state} {e.node}" for name, e in sorted(entries.items())]
                 raise TimeoutError("\n".join([f"not within {timeout_s:g} s: {what}", *lines]))
             await asyncio.sleep(LOOK_S)
-        return ledger
+        return entries
 
     async def metric(self, name: str) -> float | None:
         """Return a metric; None where the page doesn't have it."""
@@ -75,9 +63,6 @@ class Pages:
             if monotonic() > deadline:
                 raise TimeoutError(f"{name} is still {value} after {timeout_s:g} s")
             await asyncio.sleep(LOOK_S)
-
-    async def _json(self, path: str) -> Any:
-        return json.loads(await self._get(path))
 
     async def _get(self, path: str) -> str:
         status, body = await asyncio.to_thread(self._extender.get, path)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 
 import pytest
 
 from tests.acceptance.bed import Bed
 from tests.acceptance.figures import ledger, scheduling_attempts
-from tests.acceptance.objects import a_job, a_pod
+from tests.acceptance.objects import Object, a_job, a_pod
 from tests.acceptance.timeline import lives
 
 pytestmark = pytest.mark.cluster
@@ -17,6 +17,7 @@ SIZE = 8
 CPU = 4
 SHORT_S = 30.0
 ROOM_TO_BOUND_S = 1.0
+NOWHERE = "0/8 nodes are unavailable: 8 Insufficient cpu."
 
 
 async def test_a_gang_that_is_one_short_waits_untouched_and_starts_with_the_room(bed: Bed) -> None:
@@ -44,6 +45,16 @@ def assert_says_why(bed: Bed) -> None:
     """Check that PodGroup and pods say in numbers what is missing."""
     group = bed.pod_group("gang") or {}
     (condition,) = [c for c in group["status"]["conditions"] if c["type"] == "Unschedulable"]
+    message = condition["message"]
     assert (condition["status"], condition["reason"]) == ("True", "NotEnoughResources")
-    assert re.search(r"1/8 tasks in gang unschedulable", condition["message"])
-    assert re.search(r"8 node\(s\)|1 Insufficient cpu|Insufficient cpu", condition["message"])
+    assert message.startswith("1/8 tasks in gang unschedulable: pod group is not ready, 8 Pending")
+    assert message.endswith(NOWHERE)
+    reasons = Counter(scheduled(pod)["reason"] for pod in bed.pods_of("gang"))
+    assert reasons == {"Schedulable": 7, "Unschedulable": 1}
+    assert NOWHERE in {scheduled(pod)["message"] for pod in bed.pods_of("gang")}
+
+
+def scheduled(pod: Object) -> Object:
+    """Return a pod's PodScheduled condition."""
+    (condition,) = [c for c in pod["status"]["conditions"] if c["type"] == "PodScheduled"]
+    return dict(condition)

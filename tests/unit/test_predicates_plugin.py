@@ -229,6 +229,10 @@ def test_pod_slots_follow_placements() -> None:
     assert room.copies(cls, at).tolist() == [0, 1]
 
     stmt.discard()
+    stmt.allocate([pending(ssn)[name] for name in "ab"], [0, 1])
+    assert room.copies(cls, at).tolist() == [0, 0]
+
+    stmt.discard()
     (running,) = (t for job in ssn.active for t in job.tasks.values() if t.name == "r")
     stmt.evict(running, "preempt")
     assert room.copies(cls, at).tolist() == [2, 1]

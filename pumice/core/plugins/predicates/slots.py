@@ -31,8 +31,8 @@ class Slots:
 
     def placed(self, event: Event) -> None:
         """Count pods that were placed."""
-        np.add.at(self._taken, event.nodes, 1.0)
+        np.add.at(self._taken, np.asarray(event.nodes), 1.0)
 
     def removed(self, event: Event) -> None:
         """Count pods no more that were taken away."""
-        np.add.at(self._taken, event.nodes, -1.0)
+        np.add.at(self._taken, np.asarray(event.nodes), -1.0)

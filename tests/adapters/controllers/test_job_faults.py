@@ -1,0 +1,318 @@
+"""The Job controller when things go wrong: refusals, outages, races, bad objects."""
+
+from __future__ import annotations
+
+import pytest
+
+from controllers.job import Desk
+from pumice.core import names
+from pumice.core.api.meta import ObjectMeta
+from pumice.core.api.scheduling import Queue
+from pumice.core.jobs.delays import Delayed
+from pumice.core.jobs.reconcile import SYNCHRONISE
+from pumice.core.jobs.types import Request
+from pumice.kube.resources import CLAIMS, EVENTS, JOBS, POD_GROUPS, PODS, QUEUES
+from tests.adapters.controllers.job_world import RESTART, Json, World, order
+from tests.fakeapi.faults import Faults
+from tests.unit.jobs.builders import template
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+async def test_an_order_that_fails_halfway_is_carried_out_later(world: World) -> None:
+    job = world.submit()
+    async with world.running(max_requeues=0):
+        await world.until_running()
+        world.api.fail(503, times=3, method="DELETE", path="/pods/")
+        order(world, "AbortJob", job)
+        await world.until(lambda: world.phase == "Aborting")
+        assert world.status["terminating"] == 2
+        assert world.status["version"] == 1
+
+
+async def test_what_is_gone_when_it_is_to_be_deleted_is_as_good_as_deleted(world: World) -> None:
+    job = world.submit()
+    async with world.running(max_requeues=0):
+        await world.until_running()
+        world.api.fail(404, method="DELETE", path="/podgroups/")
+        order(world, "AbortJob", job)
+        await world.until(lambda: world.phase == "Aborting")
+        world.api.finish_pods()
+        await world.until(lambda: world.phase == "Aborted")
+        assert world.events("ExecuteAction") == ["Start to execute action AbortJob "]
+
+
+async def test_a_controller_that_dies_between_two_pods_is_replaced(world: World) -> None:
+    world.submit(replicas=6)
+    async with world.running():
+        await world.until(lambda: world.phase == "Pending")
+        world.api.fail(503, times=1000, when=lambda call: call.method == "POST"
+                       and any(f"j-w-{i}".encode() in call.body for i in (2, 3, 5)))  # fmt: skip
+        world.enqueue()
+        await world.until(lambda: len(world.pods) == 3)
+    world.api.faults = Faults()
+
+    async with world.running():
+        await world.until(lambda: len(world.pods) == 6)
+        world.set_phase("Running")
+        await world.until(lambda: world.phase == "Running")
+        await world.quiet()
+        assert world.status["running"] == 6
+        assert world.status.get("retryCount", 0) == 0
+
+
+async def test_what_failed_while_no_controller_ran_is_found_at_the_start(world: World) -> None:
+    world.submit(policies=[{"event": "PodFailed", "action": "AbortJob"}])
+    async with world.running():
+        await world.until_running()
+    world.set_phase("Failed", "j-w-0")
+
+    async with world.running():
+        await world.until(lambda: world.phase == "Aborting")
+
+
+async def test_a_kill_cut_short_ends_with_all_pods_replaced(world: World) -> None:
+    world.submit(policies=RESTART, replicas=3)
+    async with world.running():
+        await world.until_running(pods=3)
+        before = world.uids
+        world.api.lose(method="DELETE", path="/pods/", times=1000)
+        world.delete("j-w-0")
+        await world.until(lambda: str(world.pods).count(names.OUT_OF_SYNC) == 2)
+    world.api.faults = Faults()
+
+    async with world.running():
+        await world.until(lambda: [p for p in world.pods.values()
+                                   if p["metadata"].get("deletionTimestamp")])  # fmt: skip
+        world.api.finish_pods()
+        await world.until(lambda: len(world.pods) == 3)
+        assert not set(world.uids.values()) & set(before.values())
+
+
+async def test_a_quota_that_is_full_is_told_and_waited_for(world: World) -> None:
+    world.submit()
+    async with world.running():
+        await world.until(lambda: world.phase == "Pending")
+        world.api.fail(403, times=6, method="POST", path="/ns/pods", reason="Forbidden")
+        world.enqueue()
+        await world.until(lambda: len(world.pods) == 2)
+        await world.until(lambda: world.events("FailedCreate"))
+
+        await world.quiet()
+        (event,) = (e for e in world.api.all(EVENTS) if e["reason"] == "FailedCreate")
+        assert event["message"] == "Error creating pods: 403 was ordered"
+        assert event["count"] == 1, "what has been said is not said again"
+
+
+async def test_a_refusal_that_ends_is_forgotten(world: World) -> None:
+    world.submit(replicas=1)
+    async with world.running(max_requeues=4):
+        await world.until(lambda: world.phase == "Pending")
+        world.enqueue()
+        for _ in range(3):
+            world.api.fail(403, times=3, method="POST", path="/ns/pods", reason="Forbidden")
+            await world.until(lambda: world.pods)
+            world.delete("j-w-0")
+        await world.until(lambda: world.pods)
+        assert world.phase != "Terminated"
+
+
+async def test_a_refusal_that_stays_terminates_the_job(world: World) -> None:
+    world.submit()
+    async with world.running(max_requeues=3):
+        await world.until(lambda: world.phase == "Pending")
+        world.api.fail(403, times=1000, method="POST", path="/ns/pods", reason="Forbidden")
+        world.enqueue()
+        await world.until(lambda: world.phase == "Terminated")
+
+        assert world.events("ExecuteAction") == [
+            "Job failed on action SyncJob for retry limit reached",
+            "Start to execute action TerminateJob ",
+        ]
+
+
+async def test_an_api_server_that_is_away_costs_no_try(world: World) -> None:
+    world.submit()
+    async with world.running(max_requeues=0):
+        await world.until(lambda: world.phase == "Pending")
+        world.api.fail(503, times=12, method="POST", path="/ns/pods")
+        world.api.lose(times=5, method="PATCH", path="/status")
+        world.enqueue()
+        await world.until_running()
+
+
+async def test_what_fails_is_tried_less_and_less_often(world: World) -> None:
+    world.submit(replicas=1)
+    async with world.running():
+        await world.until(lambda: world.phase == "Pending")
+        world.api.fail(503, times=10_000, method="POST", path="/ns/pods")
+        world.enqueue()
+        await world.clock.advance(30)
+        assert 5 < world.writes().count("POST pods") < 20
+
+
+DESKS = {
+    "nothing is in progress": (Desk(), None),
+    "a sync that failed waits for its rest": (Desk(unsynced=True, rest_until=9.0), 9.0),
+    "an order that failed waits for its rest": (Desk(again=SYNCHRONISE, rest_until=9.0), 9.0),
+    "counters wait for their time": (Desk(write_by=9.0, rest_until=1.0), 9.0),
+    "counters that are due wait for the rest": (Desk(write_by=1.0, rest_until=9.0), 9.0),
+    "names are looked at again": (Desk(look_at=7.0, write_by=8.0), 7.0),
+    "a delayed action does not wait": (
+        Desk(unsynced=True, rest_until=9.0, delayed={"": Delayed(Request(), 5.0)}), 5.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("desk", "want"), DESKS.values(), ids=DESKS.keys())
+def test_when_there_is_something_to_do_again(desk: Desk, want: float | None) -> None:
+    assert desk.next_due() == want
+
+
+async def test_an_answer_that_was_lost_makes_no_second_pod(world: World) -> None:
+    world.submit()
+    async with world.running(max_requeues=0):
+        await world.until(lambda: world.phase == "Pending")
+        world.api.lose(times=2, method="POST", path="/ns/pods", applied=True)
+        await world.until_running()
+        assert sorted(world.pods) == ["j-w-0", "j-w-1"]
+
+
+async def test_pods_of_a_deleted_namesake_hold_their_names_until_they_are_gone(
+    world: World,
+) -> None:
+    old = world.submit()
+    async with world.running():
+        await world.until_running()
+        before = world.uids
+        world.api.objects.delete(JOBS, world.job, {})
+        new = world.submit()
+        name = f"j-{new['metadata']['uid']}"
+        await world.until(lambda: world.api.get(POD_GROUPS, "ns", name))
+        world.enqueue()
+        await world.quiet()
+        assert world.uids == before
+        assert world.status.get("terminating", 0) == world.status.get("running", 0) == 0
+
+        world.api.finish_pods()
+        await world.until(lambda: len(world.pods) == 2)
+        world.set_phase("Running")
+        await world.until(lambda: world.phase == "Running")
+        owners = {pod["metadata"]["ownerReferences"][0]["uid"] for pod in world.pods.values()}
+        assert owners == {new["metadata"]["uid"]} != {old["metadata"]["uid"]}
+
+
+async def test_a_missing_claim_is_told_and_a_described_one_is_made(world: World) -> None:
+    world.submit(volumes=[{"mountPath": "/data", "volumeClaimName": "data"},
+                          {"mountPath": "/out", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}},
+                          ])  # fmt: skip
+    async with world.running():
+        await world.until(lambda: world.events("PVCError"))
+        (text,) = world.events("PVCError")
+        assert "pvc data is not found" in text
+        assert world.groups == []
+
+        world.api.add(CLAIMS, {"metadata": {"name": "data"}}, "ns")
+        await world.until_running()
+        made = [c["metadata"]["name"] for c in world.api.all(CLAIMS)]
+        mounts = world.pods["j-w-0"]["spec"]["containers"][0]["volumeMounts"]
+        claims = [v["persistentVolumeClaim"]["claimName"]
+                  for v in world.pods["j-w-0"]["spec"]["volumes"]]  # fmt: skip
+        assert sorted(claims) == sorted(made)
+        assert world.events("PVCError") == [text]
+        assert [mount["mountPath"] for mount in mounts] == ["/data", "/out"]
+        assert world.job["spec"]["volumes"][1]["volumeClaimName"] in made
+
+
+async def test_an_unknown_queue_is_told_and_other_jobs_go_on(world: World) -> None:
+    world.submit(queue="nowhere")
+    world.api.add(JOBS, {"metadata": {"name": "good"}, "spec": {"tasks": [
+        {"name": "w", "replicas": 1, "template": template()}]}}, "ns")  # fmt: skip
+    async with world.running():
+        await world.until(lambda: world.events("QueueError"))
+        await world.until(lambda: len(world.groups) == 1)
+        assert world.events("QueueError") == ["queue nowhere is not found"]
+        assert world.phase == ""
+
+        world.api.add(QUEUES, Queue(metadata=ObjectMeta(name="nowhere")))
+        await world.until(lambda: world.phase == "Pending")
+
+
+async def test_an_api_server_that_was_away_altogether_loses_nothing(world: World) -> None:
+    world.submit(policies=RESTART)
+    async with world.running(max_requeues=0):
+        await world.until_running()
+        before = world.uids
+        world.api.lose(times=60)
+        world.api.drop_watches()
+        world.annotate("j-w-0", **{names.OUT_OF_SYNC: "true"})
+        await world.clock.advance(30)
+        await world.until(lambda: world.pods["j-w-0"]["metadata"].get("deletionTimestamp"))
+        world.api.finish_pods()
+        await world.until(lambda: len(world.pods) == 2)
+
+        assert world.uids["j-w-0"] != before["j-w-0"]
+        assert world.status.get("retryCount", 0) == 0
+
+
+async def test_a_name_that_a_foreign_pod_holds_is_waited_for(world: World) -> None:
+    world.submit()
+    foreign = {"metadata": {"name": "j-w-1"}, "spec": template()["spec"]}
+    world.api.add(PODS, foreign, "ns")
+    async with world.running(max_requeues=0):
+        await world.until(lambda: world.phase == "Pending")
+        world.enqueue()
+        await world.until(lambda: world.events("FailedCreate"))
+        assert world.events("FailedCreate") == [
+            "Error creating pods: 1 of their names belong to pods of others"
+        ]
+        world.delete("j-w-1")
+        await world.until(lambda: "ownerReferences" in world.pods.get("j-w-1", FOREIGN)["metadata"])
+
+
+FOREIGN: Json = {"metadata": {}}
+
+
+async def test_a_status_that_somebody_else_touched_is_written_on_a_fresh_look(
+    world: World,
+) -> None:
+    world.submit()
+    world.api.fail(409, times=2, method="PATCH", path="/status", reason="Conflict")
+    async with world.running(max_requeues=0):
+        await world.until_running()
+
+
+async def test_a_job_of_too_many_pods_is_refused_and_others_go_on(world: World) -> None:
+    world.submit(replicas=2_000_000_000)
+    world.api.add(JOBS, {"metadata": {"name": "good"}, "spec": {"tasks": [
+        {"name": "w", "replicas": 1, "template": template()}]}}, "ns")  # fmt: skip
+    async with world.running():
+        await world.until(lambda: world.events("InvalidJob"))
+        await world.until(lambda: len(world.groups) == 1)
+        assert world.groups[0]["metadata"]["name"].startswith("good-")
+
+
+async def test_a_template_that_the_api_server_refuses_is_told(world: World) -> None:
+    world.submit()
+    job = world.job
+    task = {**job["spec"]["tasks"][0], "template": {"spec": {"containers": []}}}
+    world.api.put(JOBS, {**job, "spec": {**job["spec"], "tasks": [task]}})
+    async with world.running():
+        await world.until(lambda: len(world.groups) == 1)
+        world.enqueue()
+        await world.until(lambda: world.events("FailedCreate"))
+        assert "spec.containers: Required value" in world.events("FailedCreate")[0]
+
+
+async def test_a_command_that_cannot_be_deleted_yet_is_obeyed_once(world: World) -> None:
+    job = world.submit()
+    async with world.running():
+        await world.until_running()
+        world.api.fail(503, times=3, method="DELETE", path="/commands/")
+        order(world, "AbortJob", job)
+        await world.until(lambda: world.phase == "Aborting")
+        await world.quiet()
+
+        assert len(world.events("CommandIssued")) == 1

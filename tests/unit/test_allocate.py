@@ -1,0 +1,584 @@
+"""allocate: who goes where, who waits, and in which order jobs and queues have their turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pumice.core import catalog, names
+from pumice.core.api.core import Affinity, PodSpec
+from pumice.core.api.scheduling import NetworkTopology, PodGroup, SubGroupPolicy
+from pumice.core.conf import Arguments, Configuration
+from pumice.core.extension import LivePredicate, PredicateResult
+from pumice.core.session import Session, run_session
+from tests.builders import (
+    Thing,
+    a_cluster,
+    a_conf,
+    a_group,
+    a_job,
+    a_node,
+    a_plan,
+    a_plugin,
+    a_pod,
+    a_priority_class,
+    a_queue,
+    nodes,
+    placements,
+    waits,
+)
+
+GANG = a_plugin("gang", "enableJobOrder", "enableJobReady", "enableJobPipelined")
+BASIC = a_conf("allocate", ["priority", "gang"], ["predicates", "binpack"])
+SHARED = a_conf(
+    "allocate",
+    [
+        GANG,
+        a_plugin("drf", "enableJobOrder"),
+        a_plugin("proportion", "enableQueueOrder", "enabledAllocatable"),
+        "predicates",
+        "nodeorder",
+    ],
+)
+FAIR = a_conf(
+    "allocate",
+    [
+        a_plugin("drf", "enableJobOrder"),
+        a_plugin("proportion", "enableQueueOrder"),
+        "predicates",
+        "nodeorder",
+    ],
+)
+
+
+def near(app: str) -> PodSpec:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return PodSpec(affinity=msgspec.convert({"podAffinity": required}, Affinity))
+
+
+def on(role: str) -> PodSpec:
+    return PodSpec(node_selector={"role": role})
+
+
+def parts(least: int, size: int = 1) -> SubGroupPolicy:
+    return SubGroupPolicy(
+        name="w", match_label_keys=["part"], sub_group_size=size, min_sub_groups=least
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    world: Sequence[Thing | Iterable[Thing]]
+    plan: dict[str, str] = field(default_factory=dict)
+    conf: Configuration = BASIC
+    assumed: Mapping[str, str] = field(default_factory=dict)
+    waits: dict[str, str] | None = None
+
+
+MASTER = a_node("master", "1 8Gi", labels={"role": "master"})
+WORKER = a_node("worker", "1 8Gi", labels={"role": "worker"})
+
+
+def masters_and_workers(least: int, **minima: int) -> list[Thing]:
+    pods = [
+        a_pod(f"{role}-{i}", job="j", role=role, spec=on(role))
+        for role in ("master", "worker")
+        for i in range(2)
+    ]
+    return [a_group("j", least=least, roles=minima), *pods]
+
+
+CASES = {
+    "a task goes to the node it fills most": Case(
+        [nodes(big="8 8Gi", small="2 2Gi"), a_job("j")], {"j-0": "small"}
+    ),
+    "the lowest index wins among equals": Case(
+        [nodes(n0="4 4Gi", n1="4 4Gi"), a_job("j")], {"j-0": "n0"}
+    ),
+    "a gang fills one node before it opens the next": Case(
+        [nodes(n0="2 2Gi", n1="2 2Gi"), a_job("j", 3)], {"j-0": "n0", "j-1": "n0", "j-2": "n1"}
+    ),
+    "a gang that does not fit leaves the room to the next job": Case(
+        [nodes(n0="2 2Gi"), a_job("wide", 3), a_job("narrow")],
+        {"narrow-0": "n0"},
+        waits={
+            "wide": "1/3 tasks in gang unschedulable: pod group is not ready, 3 Pending,"
+            " 3 minAvailable; Pending: 1 Unschedulable, 2 Schedulable. Origin reason is wide-2:"
+            " 0/1 nodes are unavailable: 1 Insufficient cpu."
+        },
+    ),
+    "a gang may start short of its size": Case(
+        [nodes(n0="2 2Gi"), a_job("j", 3, gang=2)], {"j-0": "n0", "j-1": "n0"}
+    ),
+    "what a gang has beyond its minimum follows as far as it fits": Case(
+        [nodes(n0="3 8Gi", n1="3 8Gi"), a_job("j", 10, gang=4)],
+        {"j-0": "n0", "j-1": "n0", "j-2": "n0", "j-3": "n1", "j-4": "n1", "j-5": "n1"},
+    ),
+    "surplus comes one task a turn": Case(
+        [nodes(n0="4 8Gi"), a_job("a", 4, gang=1, created=1), a_job("b", 4, gang=1, created=2)],
+        {"a-0": "n0", "a-1": "n0", "b-0": "n0", "b-1": "n0"},
+        a_conf("allocate", [GANG, "drf", "predicates"]),
+    ),
+    "a gang without a minimum is all surplus": Case(
+        [nodes(n0="2 8Gi"), a_job("j", 3, gang=0)], {"j-0": "n0", "j-1": "n0"}
+    ),
+    "running tasks count towards the minimum": Case(
+        [nodes(n0="3 8Gi"), a_job("j", 3, on=["n0", "n0"])], {"j-2": "n0"}
+    ),
+    "tasks whose node is decided count as well, and hold their room": Case(
+        [nodes(n0="3 8Gi"), a_job("j", 3)],
+        {"j-2": "n0"},
+        assumed={"j-0": "n0", "j-1": "n0"},
+    ),
+    "the rest of a broken gang is placed, not the whole again": Case(
+        [nodes(n0="2 8Gi"), a_job("j", 3)], {}, assumed={"j-0": "n0"}
+    ),
+    "pods of other schedulers hold their room": Case(
+        [nodes(n0="2 8Gi"), a_pod("o", node="n0", scheduler="other"), a_job("j", 2)], {}
+    ),
+    "a gang waits for a gated member": Case(
+        [
+            nodes(n0="4 8Gi"),
+            a_group("j", least=2),
+            a_pod("open", job="j"),
+            a_pod("gated", job="j", gates=["example.com/hold"]),
+        ],
+        {},
+    ),
+    "our own gate holds nobody back": Case(
+        [
+            nodes(n0="4 8Gi"),
+            a_group("j", least=2),
+            [a_pod(n, job="j", gates=[names.GATE_HELD]) for n in ("a", "b")],
+        ],
+        {"a": "n0", "b": "n0"},
+    ),
+    "a pod that is being deleted is not placed": Case(
+        [nodes(n0="4 8Gi"), a_group("j"), a_pod("p", job="j", deleting=True)], {}
+    ),
+    "a gang short of pods is not tried": Case(
+        [nodes(n0="4 8Gi"), a_group("j", least=3), [a_pod(n, job="j") for n in "ab"]],
+        {},
+        waits={
+            "j": "3/2 tasks in gang unschedulable: pod group is not ready, 2 Pending,"
+            " 3 minAvailable; Pending: 2 Unschedulable. Origin reason is: Not enough valid tasks"
+            " for gang-scheduling, valid: 2, min: 3"
+        },
+    ),
+    "higher priority goes first": Case(
+        [
+            nodes(n0="1 8Gi"),
+            a_priority_class("high", 10),
+            a_job("low", created=1),
+            a_job("high", created=2, priority="high"),
+        ],
+        {"high-0": "n0"},
+    ),
+    "a job that never fits does not block those behind it": Case(
+        [nodes(n0="2 8Gi"), a_job("huge", asks="4", created=1), a_job("j", created=2)],
+        {"j-0": "n0"},
+    ),
+    "a task goes to an idle node even where a waiting one scores higher": Case(
+        [
+            nodes(full="2 2Gi", big="64 64Gi"),
+            a_group("r"),
+            a_pod("r-0", "2", job="r", node="full", deleting=True),
+            a_job("j"),
+        ],
+        {"j-0": "big"},
+    ),
+    "a gang that is promised room holds it, and nothing is sent out": Case(
+        [
+            nodes(n0="2 8Gi"),
+            a_group("r"),
+            a_pod("r-0", job="r", node="n0", deleting=True),
+            a_job("j", 2, created=1),
+            a_job("k", created=2),
+        ],
+        {},
+    ),
+    "half of a promise is not enough": Case(
+        [
+            nodes(n0="2 8Gi"),
+            a_group("r"),
+            a_pod("r-0", job="r", node="n0", deleting=True),
+            a_job("j", 3, created=1),
+            a_job("k", created=2),
+        ],
+        {"k-0": "n0"},
+    ),
+    "a role that fails does not stop another": Case(
+        [WORKER, masters_and_workers(1)], {"worker-0": "worker"}
+    ),
+    "the search goes on until every role has its minimum": Case(
+        [MASTER, WORKER, masters_and_workers(2, master=1, worker=1)],
+        {"master-0": "master", "worker-0": "worker"},
+    ),
+    "a role that cannot have its minimum stops the job": Case(
+        [MASTER, WORKER, masters_and_workers(2, master=2, worker=0)], {}
+    ),
+    "queues take turns": Case(
+        [
+            nodes(n0="2 8Gi"),
+            [a_queue("a"), a_queue("b")],
+            a_job("a1", queue="a", created=1),
+            a_job("a2", queue="a", created=2),
+            a_job("b1", queue="b", created=3),
+        ],
+        {"a1-0": "n0", "b1-0": "n0"},
+        SHARED,
+    ),
+    "jobs without a minimum alternate between equal queues": Case(
+        [
+            nodes(n1="2 4G"),
+            [a_queue("c1"), a_queue("c2")],
+            a_job("x", 2, "1 1G", gang=0, queue="c1"),
+            a_job("y", 2, "1 1G", gang=0, queue="c2"),
+        ],
+        {"x-0": "n1", "y-0": "n1"},
+        SHARED,
+    ),
+    "a queue whose job never fits does not block the others": Case(
+        [
+            nodes(n1="2 4G"),
+            [a_queue("c1"), a_queue("c2")],
+            a_job("x", asks="3 1G", gang=0, queue="c1"),
+            a_job("y", asks="1 1G", gang=0, queue="c2"),
+        ],
+        {"y-0": "n1"},
+        SHARED,
+    ),
+    "the queue that holds less goes first": Case(
+        [
+            nodes(n="5 5G"),
+            [a_queue("q1"), a_queue("q2")],
+            a_job("small", asks="1 1G", gang=0, queue="q1", on=["n"], phase="Running"),
+            a_job("large1", asks="2 2G", gang=0, queue="q1"),
+            a_job("large2", asks="3 2G", gang=0, queue="q2"),
+        ],
+        {"large2-0": "n"},
+        FAIR,
+    ),
+    "the order of queues is looked at again after each job": Case(
+        [
+            nodes(n="5 5G"),
+            [a_queue("q1"), a_queue("q2")],
+            a_job("small1", asks="1 1G", gang=0, queue="q1", on=["n"], phase="Running"),
+            a_job("large1", asks="2 2G", gang=0, queue="q1", created=3),
+            a_job("large2", asks="2 2G", gang=0, queue="q2", created=1),
+            a_job("small2", asks="1 1G", gang=0, queue="q2", created=2),
+        ],
+        {"large1-0": "n", "large2-0": "n"},
+        FAIR,
+    ),
+    "a job with nothing to place does not drop its queue": Case(
+        [
+            nodes(n="5 5G"),
+            a_queue("q"),
+            a_job("idle", asks="1 1G", gang=0, queue="q", on=["n"], phase="Running"),
+            a_job("j", asks="2 2G", gang=0, queue="q"),
+        ],
+        {"j-0": "n"},
+        FAIR,
+    ),
+    "a queue of higher priority goes first whatever it holds": Case(
+        [
+            nodes(n1="2 4Gi", n2="2 4Gi"),
+            [a_queue("q2", priority=1), a_queue("q3", priority=10)],
+            a_job("r", asks="2 4Gi", queue="q3", on=["n1"], phase="Running"),
+            a_job("x", asks="2 4Gi", queue="q2"),
+            a_job("y", asks="2 4Gi", queue="q3"),
+        ],
+        {"y-0": "n2"},
+        FAIR,
+    ),
+    "members that must be near others of the gang wait for them": Case(
+        [
+            [a_node("n0", labels={"zone": "a"}), a_node("n1", labels={"zone": "b"})],
+            a_group("j", least=3),
+            [a_pod(f"a-w-{i}", job="j", role="w", spec=near("ps")) for i in range(2)],
+            a_pod("b-ps-9", job="j", role="ps", labels={"app": "ps"}),
+        ],
+        {"b-ps-9": "n0", "a-w-0": "n0", "a-w-1": "n0"},
+    ),
+    "members that must be near nobody wait for nothing": Case(
+        [
+            a_node("n0", labels={"zone": "a"}),
+            a_group("j", least=2),
+            a_pod("a", job="j", spec=near("nobody")),
+            a_pod("b", job="j"),
+        ],
+        {},
+        waits={
+            "j": "1/2 tasks in gang unschedulable: pod group is not ready, 2 Pending,"
+            " 2 minAvailable; Pending: 1 Schedulable, 1 Unschedulable. Origin reason is a: 0/1"
+            " nodes are unavailable: 1 node(s) didn't match pod affinity rules."
+        },
+    ),
+    "a nominated node is kept where it still fits": Case(
+        [nodes(small="2 2Gi", big="8 8Gi"), a_group("j"), a_pod("p", job="j", nominated="big")],
+        {"p": "big"},
+    ),
+    "a nominated node that is full is left": Case(
+        [
+            nodes(small="2 2Gi", big="8 8Gi"),
+            a_job("r", asks="8", on=["big"]),
+            a_group("j"),
+            a_pod("p", job="j", nominated="big"),
+        ],
+        {"p": "small"},
+    ),
+    "each required part starts": Case(
+        [
+            nodes(n0="2 8Gi", n1="2 8Gi"),
+            a_group("j", least=2, policies=[parts(2)]),
+            [a_pod(f"p-{i}", "2", job="j", labels={"part": f"{i}"}) for i in range(2)],
+        ],
+        {"p-0": "n0", "p-1": "n1"},
+    ),
+    "parts beyond the minimum start where they fit": Case(
+        [
+            nodes(n0="5 8Gi"),
+            a_group("j", least=4, policies=[parts(2, size=2)]),
+            [a_pod(f"p-{i}", job="j", labels={"part": f"{i // 2}"}) for i in range(6)],
+        ],
+        {"p-0": "n0", "p-1": "n0", "p-2": "n0", "p-3": "n0"},
+    ),
+    "too few parts fit": Case(
+        [
+            nodes(n0="3 8Gi"),
+            a_group("j", least=4, policies=[parts(2, size=2)]),
+            [a_pod(f"p-{i}", job="j", labels={"part": f"{i // 2}"}) for i in range(6)],
+        ],
+        {},
+    ),
+    "a part that does not fit gives its room back to the next": Case(
+        [
+            nodes(n0="2 8Gi"),
+            a_group("j", least=2, policies=[parts(1, size=2)]),
+            [a_pod(f"a-{i}", "2", job="j", labels={"part": "0"}) for i in range(2)],
+            [a_pod(f"b-{i}", "1", job="j", labels={"part": "1"}) for i in range(2)],
+        ],
+        {"b-0": "n0", "b-1": "n0"},
+    ),
+    "a group that is not let in yet is not tried": Case(
+        [nodes(n0="2 8Gi"), a_job("j", phase="Pending", resources="9")],
+        {},
+        a_conf("enqueue allocate", ["gang"], ["overcommit", "predicates"]),
+        waits={
+            "j": "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending,"
+            " 1 minAvailable; Pending: 1 Unschedulable. Origin reason is: resource in cluster is"
+            " overused: overused cpu"
+        },
+    ),
+    "without enqueue every group is tried": Case(
+        [nodes(n0="2 8Gi"), a_job("j", phase="Pending", resources="9")], {"j-0": "n0"}
+    ),
+    "a job of a queue that does not exist waits": Case(
+        [nodes(n0="2 8Gi"), a_job("j", queue="nowhere")],
+        {},
+        waits={"j": "queue nowhere not found"},
+    ),
+    "a malformed group waits and the others go on": Case(
+        [nodes(n0="2 8Gi"), a_job("bad", resources="plenty"), a_job("good")],
+        {"good-0": "n0"},
+        waits={"bad": "minResources: not a quantity: 'plenty'"},
+    ),
+    "a closed queue gets nothing": Case(
+        [nodes(n0="2 8Gi"), a_queue("default", state="Closed"), a_job("j")],
+        {},
+        SHARED,
+        waits={
+            "j": "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending,"
+            " 1 minAvailable; Pending: 1 Unschedulable. Origin reason is j-0: queue default is"
+            " not open"
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_allocate(case: Case) -> None:
+    cluster = a_cluster(*case.world, assumed=case.assumed)
+    plan = run_session(cluster.snapshot(), case.conf, 0.0, "session-1")
+    assert placements(plan) == case.plan
+    if case.waits is not None:
+        assert waits(plan) == case.waits
+
+
+def test_a_hard_topology_waits_for_hypernodes() -> None:
+    group, *pods = a_job("j")
+    assert isinstance(group, PodGroup)
+    group.spec.network_topology = NetworkTopology(mode="hard", highest_tier_allowed=1)
+    plan = a_plan(BASIC, nodes(n="4"), group, pods)
+    assert placements(plan) == {}
+    assert "a network topology is required" in waits(plan)["j"]
+
+
+def test_a_decision_says_what_it_was_made_for() -> None:
+    plan = a_plan(BASIC, nodes(n0="3 8Gi"), a_job("j", 3, gang=2))
+    first, second = plan.allocations
+    assert (first.job, first.group_uid) == ("ns/j", "group-j")
+    assert [p.uid for p in first.placements] == ["j-0", "j-1"]
+    assert first.reason.numbers == {"placed": 2.0, "ready": 3.0, "minAvailable": 2.0}
+    assert [p.uid for p in second.placements] == ["j-2"]
+
+
+# The sequential rule.
+
+
+@dataclass(frozen=True)
+class World:
+    """Node sizes, running and leaving pods by node, and jobs as (gang, [cpu of each task])."""
+
+    sizes: list[int]
+    held: list[tuple[int, int, bool]]
+    jobs: list[tuple[int, list[int]]]
+
+    def things(self) -> list[Thing]:
+        made: list[Thing] = [a_node(f"n{i}", f"{size} 64Gi") for i, size in enumerate(self.sizes)]
+        for k, (i, cpu, leaving) in enumerate(self.held):
+            node = f"n{i % len(self.sizes)}"
+            made.append(a_pod(f"held-{k}", str(cpu), node=node, deleting=leaving))
+        for k, (gang, tasks) in enumerate(self.jobs):
+            made.append(a_group(f"j{k}", least=min(gang, len(tasks)), created=k))
+            made += [a_pod(f"j{k}-w-{i}", str(c), job=f"j{k}") for i, c in enumerate(tasks)]
+        return made
+
+
+worlds = st.builds(
+    World,
+    st.lists(st.integers(1, 6), min_size=1, max_size=5),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3), st.booleans()), max_size=4),
+    st.lists(
+        st.tuples(st.integers(0, 6), st.lists(st.integers(1, 2), min_size=1, max_size=8)),
+        max_size=5,
+    ),
+)
+
+
+class Naive:
+    """allocate over cpu alone with gang and binpack, one task after the other, in plain Python."""
+
+    def __init__(self, world: World) -> None:
+        n = len(world.sizes)
+        self.size = list(world.sizes)
+        self.used, self.leaving, self.promised = [0] * n, [0] * n, [0] * n
+        for i, cpu, leaving in world.held:
+            self.used[i % n] += cpu
+            self.leaving[i % n] += cpu if leaving else 0
+        self.plan: dict[str, str] = {}
+        waiting = [
+            (k, min(gang, len(tasks)), list(enumerate(tasks)), [0])
+            for k, (gang, tasks) in enumerate(world.jobs)
+        ]
+        while waiting:
+            # Jobs that are not ready go first, then the older ones.
+            waiting.sort(key=lambda job: (job[3][0] >= job[1], job[0]))
+            job = waiting.pop(0)
+            if self.turn(*job) and job[2]:
+                waiting.append(job)
+
+    def turn(self, k: int, gang: int, tasks: list[tuple[int, int]], ready: list[int]) -> bool:
+        """Give a job one turn; return whether it is ready after it."""
+        total = ready[0] + len(tasks)
+        done: list[tuple[int, int, int, bool]] = []
+        while tasks:
+            i, cpu = tasks.pop(0)
+            node, idle = self.best(cpu)
+            if node is None:
+                if gang == total:
+                    break
+                continue
+            (self.used if idle else self.promised)[node] += cpu
+            done.append((i, cpu, node, idle))
+            if ready[0] + sum(row[3] for row in done) >= gang:
+                break
+        placed = sum(row[3] for row in done)
+        if ready[0] + placed >= gang:
+            ready[0] += placed
+            self.plan |= {f"j{k}-w-{i}": f"n{node}" for i, _, node, idle in done if idle}
+            return True
+        if ready[0] + len(done) < gang:
+            for _, cpu, node, idle in done:
+                (self.used if idle else self.promised)[node] -= cpu
+        return False
+
+    def best(self, cpu: int) -> tuple[int | None, bool]:
+        idle = [s - u for s, u in zip(self.size, self.used, strict=True)]
+        future = [
+            i + left - due for i, left, due in zip(idle, self.leaving, self.promised, strict=True)
+        ]
+        open_nodes = [n for n in range(len(idle)) if cpu <= future[n]]
+        free = [n for n in open_nodes if cpu <= idle[n]]
+        if not open_nodes:
+            return None, False
+        return max(free or open_nodes, key=lambda n: (self.score(n, cpu), -n)), bool(free)
+
+    def score(self, node: int, cpu: int) -> float:
+        after = self.used[node] + cpu
+        return after / self.size[node] if after <= self.size[node] else 0.0
+
+
+ONLY_CPU = a_conf("allocate", [GANG], ["predicates", a_plugin("binpack", **{"binpack.memory": 0})])
+
+
+@settings(max_examples=150, deadline=None)
+@given(worlds)
+def test_the_plan_is_that_of_the_sequential_rule(world: World) -> None:
+    plan = a_plan(ONLY_CPU, world.things())
+    assert placements(plan) == Naive(world).plan
+
+
+class OneByOne:
+    """A predicate that allows everything and claims to depend on what was placed just now."""
+
+    name = "one-by-one"
+
+    def on_session_open(self, ssn: Session) -> None:
+        everywhere = PredicateResult(np.ones(len(ssn.nodes), bool))
+        ssn.points.live_predicate[self.name] = LivePredicate(
+            lambda cls: True, lambda cls: everywhere
+        )
+
+    def on_session_close(self, ssn: Session) -> None:
+        """Say nothing."""
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds, st.sampled_from(["binpack", "nodeorder"]))
+def test_many_at_once_is_the_same_as_one_by_one(world: World, score: str) -> None:
+    def build(args: Arguments) -> OneByOne:
+        return OneByOne()
+
+    catalog.add_plugin(OneByOne.name, build)
+    try:
+        slow = a_plan(
+            a_conf("allocate", ["gang"], ["predicates", score, OneByOne.name]), world.things()
+        )
+    finally:
+        catalog.remove_plugin(OneByOne.name)
+    fast = a_plan(a_conf("allocate", ["gang"], ["predicates", score]), world.things())
+    assert placements(fast) == placements(slow)
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds)
+def test_no_node_is_overcommitted_and_no_gang_is_split(world: World) -> None:
+    plan = a_plan(ONLY_CPU, world.things())
+    placed = placements(plan)
+    cpu = {f"j{k}-w-{i}": c for k, (_, t) in enumerate(world.jobs) for i, c in enumerate(t)}
+    for n, size in enumerate(world.sizes):
+        held = sum(c for i, c, _ in world.held if i % len(world.sizes) == n)
+        added = sum(cpu[uid] for uid, node in placed.items() if node == f"n{n}")
+        assert not added or held + added <= size
+    for k, (gang, tasks) in enumerate(world.jobs):
+        mine = sum(uid.startswith(f"j{k}-") for uid in placed)
+        assert mine == 0 or mine >= min(gang, len(tasks))
