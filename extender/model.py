@@ -15,6 +15,7 @@ from pumice.core.api.core import Node, Pod
 from pumice.core.cluster import Cluster
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, Entry, Ledger, State
+from pumice.core.model.tasks import Task
 from pumice.core.steering import arm_of, group_of, view_of
 
 AVOID_S = 30.0
@@ -142,6 +143,13 @@ class Model:
         key = group_of(pod)
         job = self.cluster.jobs.get(key) if key else None
         return arm_of(pod, job.min_available if job else 1)
+
+    def is_seen_by_scheduler(self, task: Task) -> bool:
+        """Tell whether kube-scheduler has a pod on its node, and not we alone."""
+        entry = self.ledger.get(task.uid)
+        if entry is not None and entry.state in (State.HELD, State.RELEASED):
+            return False
+        return task.occupies
 
     # --- inside -----------------------------------------------------------------------------
 

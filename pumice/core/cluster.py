@@ -14,13 +14,13 @@ An object that makes no sense never stops the others: it is left out and named i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from pumice.core import names
 from pumice.core.api.core import Node, Pod, PriorityClass
 from pumice.core.api.scheduling import PodGroup, Queue
+from pumice.core.consistency import differing_jobs, differing_nodes
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.jobs import JobInfo, Terms
 from pumice.core.model.nodes import NodeInfo, NodeTable, allocatable
@@ -80,6 +80,10 @@ class Cluster:
     def task(self, uid: PodUid) -> Task | None:
         """Return the task of a pod, with its assumed node if it has one."""
         return self._tasks.get(uid)
+
+    def tasks(self) -> Iterable[Task]:
+        """Return the tasks of all pods."""
+        return self._tasks.values()
 
     # Pods.
 
@@ -378,34 +382,9 @@ class Cluster:
         else:
             self.faults.pop(name, None)
 
-    # Consistency.
-
     def check(self) -> list[str]:
         """Return how the tables differ from sums made anew; empty when all is well."""
-        return [*self._check_nodes(), *self._check_jobs()]
-
-    def _check_nodes(self) -> list[str]:
-        found = []
-        for i, node in enumerate(self.nodes.names):
-            here = [t for t in self._tasks.values() if t.node == node and t.occupies]
-            if {t.uid: t for t in here} != dict(self.nodes.tasks_on(node)):
-                found.append(f"node {node}: residents differ")
-            used = sum((t.cls.req for t in here), start=self.space.vector(None))
-            if shortages(abs(minus(used, self.nodes.used[:, i])), self.space.vector(None)):
-                found.append(f"node {node}: used differs")
-        return found
-
-    def _check_jobs(self) -> list[str]:
-        found = []
-        for key, job in self._jobs.items():
-            members = {uid: task for uid, task in self._tasks.items() if task.job == key}
-            fresh = JobInfo(job.group, job.terms)
-            for task in members.values():
-                fresh.put(fresh.assign(replace(task)))
-            if job.tasks != members:
-                found.append(f"job {key}: tasks differ")
-            if job.counts != fresh.counts or job.sub_jobs != fresh.sub_jobs:
-                found.append(f"job {key}: counts differ")
-            if shortages(abs(minus(job.allocated, fresh.allocated)), self.space.vector(None)):
-                found.append(f"job {key}: allocated differs")
-        return found
+        return [
+            *differing_nodes(self.nodes, self._tasks.values()),
+            *differing_jobs(self._jobs, self._tasks.values()),
+        ]

@@ -48,6 +48,7 @@ PATHS = {
 STANDING_QUEUES = ("root", "default")
 CLEAR_TIMEOUT_S = 60.0
 JOB_NAME = "volcano.sh/job-name"
+WRITERS = 8
 T = TypeVar("T")
 
 
@@ -107,7 +108,7 @@ class Bed:
         """Create objects, in the test's namespace where they name none."""
         return [self.api.post(collection_of(body, self.namespace), body) for body in objects]
 
-    def create_many(self, objects: Iterable[Object], writers: int = 8) -> list[Object]:
+    def create_many(self, objects: Iterable[Object], writers: int = WRITERS) -> list[Object]:
         """Create objects with several connections at once."""
         with ThreadPoolExecutor(writers) as pool:
             return [answer for found in pool.map(self.create, objects) for answer in found]
@@ -129,10 +130,14 @@ class Bed:
 
     def end(self, *pods: Object, code: int = 0) -> None:
         """Make running pods end with an exit code."""
-        notes = {EXIT_AFTER: "0", EXIT_CODE: str(code)}
-        for pod in pods:
+        notes = {"metadata": {"annotations": {EXIT_AFTER: "0", EXIT_CODE: str(code)}}}
+
+        def end_one(pod: Object) -> None:
             with suppress(ApiError):
-                self.api.patch(pod_path(pod), {"metadata": {"annotations": notes}})
+                self.api.patch(pod_path(pod), notes)
+
+        with ThreadPoolExecutor(WRITERS) as pool:
+            list(pool.map(end_one, pods))
 
     def cordon(self, node: str, on: bool = True) -> None:
         """Make a node unschedulable, or schedulable again."""
@@ -145,7 +150,7 @@ class Bed:
 
     def pods_of(self, job: str) -> list[Object]:
         """Return the pods of a Job, by name."""
-        mine = [pod for pod in self._in_namespace() if _label(pod, JOB_NAME) == job]
+        mine = [pod for pod in self._in_namespace() if label(pod, JOB_NAME) == job]
         return sorted(mine, key=lambda pod: pod["metadata"]["name"])
 
     def bound(self, job: str) -> list[Object]:
@@ -308,6 +313,7 @@ def pod_path(pod: Object) -> str:
     return f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
 
 
-def _label(body: Object, key: str) -> str | None:
+def label(body: Object, key: str) -> str | None:
+    """Return a label of an object."""
     value: str | None = body["metadata"].get("labels", {}).get(key)
     return value

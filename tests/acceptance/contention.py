@@ -75,7 +75,8 @@ class Contention:
 
     async def complete(self, *gangs: str) -> None:
         """Let gangs succeed, and wait until they have."""
-        self.bed.end(*(pod for pod in self._pods() if _gang(pod) in gangs))
+        ending = [pod for pod in self._pods() if _gang(pod) in gangs]
+        await self.bed.aside(self.bed.end, *ending)
         await self.bed.until(
             lambda: not {*gangs} & {*self.unfinished()}, 10, f"{', '.join(gangs)} end"
         )

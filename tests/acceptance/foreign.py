@@ -37,10 +37,10 @@ class Churn:
 
     def __init__(self, bed: Bed, *, per_s: float, cpu: str, life_s: float = 1.0) -> None:
         self.per_s = per_s
-        self.created = 0
         self._bed = bed
         self._cpu = cpu
         self._life_s = life_s
+        self._created = 0
         self._started = 0.0
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -59,9 +59,10 @@ class Churn:
         for task in self._tasks:
             task.cancel()
         outcomes = await asyncio.gather(*self._tasks, return_exceptions=True)
-        for outcome in outcomes:
-            if isinstance(outcome, Exception) and error is None:
-                raise outcome
+        failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        if failures and error is None:
+            raise failures[0]
+        await self._remove("")
 
     @property
     def seconds(self) -> float:
@@ -77,10 +78,10 @@ class Churn:
     async def _create(self) -> None:
         """Keep the pace; what was missed is caught up with."""
         while True:
-            behind = int(self.seconds * self.per_s) - self.created
-            pods = [self._a_pod(self.created + i) for i in range(behind)]
+            behind = int(self.seconds * self.per_s) - self._created
+            pods = [self._a_pod(self._created + i) for i in range(behind)]
             await self._bed.aside(self._bed.create, *pods)
-            self.created += behind
+            self._created += behind
             await asyncio.sleep(1 / self.per_s)
 
     def _a_pod(self, serial: int) -> Object:
@@ -94,8 +95,10 @@ class Churn:
 
     async def _sweep(self) -> None:
         """Remove what has run to its end, once a second."""
-        pods = f"/api/v1/namespaces/{self._bed.namespace}/pods"
-        ended = f"{pods}?labelSelector={CHURN_LABEL}&fieldSelector=status.phase%3DSucceeded"
         while True:
             await asyncio.sleep(1)
-            await self._bed.aside(self._bed.api.delete, ended, {"gracePeriodSeconds": 0})
+            await self._remove("&fieldSelector=status.phase%3DSucceeded")
+
+    async def _remove(self, which: str) -> None:
+        pods = f"/api/v1/namespaces/{self._bed.namespace}/pods?labelSelector={CHURN_LABEL}{which}"
+        await self._bed.aside(self._bed.api.delete, pods, {"gracePeriodSeconds": 0})

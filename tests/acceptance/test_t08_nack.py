@@ -5,37 +5,45 @@ from __future__ import annotations
 import pytest
 
 from tests.acceptance.bed import Bed
-from tests.acceptance.parked import FIRST, LAST, NAME, SIZE, behind_proxy, park
+from tests.acceptance.parked import NAME, NODE_CPU, SIZE, behind_proxy, park
 
 pytestmark = pytest.mark.cluster
 
+NODES = 7
+
 
 async def test_a_member_whose_node_is_cordoned_starts_elsewhere(bed: Bed) -> None:
+    bed.nodes(NODES, cpu=NODE_CPU)
     async with behind_proxy(bed) as proxy, bed.auditor() as auditor:
         with park(bed, proxy, auditor) as gang:
             await gang.is_parked()
-            bed.cordon(gang.before[LAST].node)
+            bed.cordon(gang.before[gang.last].node)
             await gang.let_go()
 
-        await gang.starts_but_for(LAST)
+        await gang.starts_but_for(gang.last)
         gang.no_policy_fired()
 
 
 async def test_an_arrived_member_whose_node_shrank_starts_elsewhere(bed: Bed) -> None:
+    bed.nodes(NODES, cpu=NODE_CPU)
     async with behind_proxy(bed) as proxy, bed.auditor() as auditor:
         with park(bed, proxy, auditor) as gang:
             await gang.is_parked()
-            bed.resize(gang.before[FIRST].node, cpu="1")
+            bed.resize(gang.before[gang.first].node, cpu="1")
             await gang.let_go()
 
-        await gang.starts_but_for(FIRST)
+        await gang.starts_but_for(gang.first)
         gang.no_policy_fired()
 
 
 async def test_without_the_barrier_the_gang_is_torn_apart_and_the_auditor_says_so(
     bed: Bed,
 ) -> None:
-    async with behind_proxy(bed, "--barrier=off") as proxy, bed.auditor(rules="ABCDF") as auditor:
+    bed.nodes(NODES, cpu=NODE_CPU)
+    async with (
+        behind_proxy(bed, "--barrier=off") as proxy,
+        bed.auditor(rules="ABCDF") as auditor,
+    ):
         with park(bed, proxy, auditor) as gang:
             await bed.until(lambda: len(bed.bound(NAME)) == SIZE - 1, 20, "all but the last bound")
             with pytest.raises(AssertionError, match="a member is bound"):

@@ -9,11 +9,11 @@ import msgspec
 
 from pumice.core import names
 from pumice.core.api.core import Node, Pod
-from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.cluster import Cluster
 from pumice.core.conf import Arguments, Configuration, PluginOption
 from pumice.core.model.tasks import Task, TaskClass
 from pumice.core.session import Session
+from tests import builders
 
 
 def a_node(
@@ -71,18 +71,9 @@ def a_pod(
 
 
 def a_cluster(nodes: Sequence[Node], pods: Sequence[Pod]) -> Cluster:
-    """Return a cluster with one open queue and the groups that the pods name."""
-    cluster = Cluster()
-    queue = {"metadata": {"name": "default", "uid": "q"}, "spec": {"weight": 1}}
-    cluster.set_queue(msgspec.convert({**queue, "status": {"state": "Open"}}, Queue))
-    for group in {(p.metadata.annotations or {})[names.GROUP_NAME]: None for p in pods}:
-        meta = {"name": group, "namespace": "ns", "uid": group}
-        raw = {"metadata": meta, "spec": {"minMember": 1}, "status": {"phase": "Inqueue"}}
-        cluster.set_pod_group(msgspec.convert(raw, PodGroup))
-    for node in nodes:
-        cluster.set_node(node)
-    for pod in pods:
-        cluster.set_pod(pod)
+    """Return a cluster with the groups that the pods name."""
+    groups = {(p.metadata.annotations or {})[names.GROUP_NAME]: None for p in pods}
+    cluster = builders.a_cluster(nodes, [builders.a_group(name) for name in groups], pods)
     assert not cluster.faults
     return cluster
 
@@ -94,8 +85,7 @@ def a_session(
 ) -> Session:
     """Return an open session with these plugins and their arguments, all in one tier."""
     tier = tuple(PluginOption(name, arguments=Arguments(args)) for name, args in plugins.items())
-    ssn = Session(a_cluster(nodes, pods).snapshot(), Configuration((), (tier,)), 0.0, "s")
-    ssn.open()
+    ssn = builders.a_session(Configuration((), (tier,)), a_cluster(nodes, pods))
     assert not ssn.findings.warnings
     return ssn
 

@@ -107,8 +107,7 @@ def test_backfill(case: Case) -> None:
     assert placements(plan) == case.plan
 
 
-def test_a_gang_that_becomes_ready_goes_out_in_one_piece() -> None:
-    """What was allocated and kept while the gang was not ready goes out with its last member."""
+def test_members_that_ask_for_nothing_go_out_one_by_one() -> None:
     conf = a_conf("allocate backfill", [a_plugin("gang", "enableJobReady")], ["predicates"])
     cluster = a_cluster(nodes(n="4 8Gi"), mixed("j", 2, 2, least=4, role="w"))
     plan = run_session(cluster.snapshot(), conf, 0.0, "s")

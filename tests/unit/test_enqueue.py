@@ -22,7 +22,7 @@ class Case:
     conf: Configuration = BOTH
 
 
-BUSY = [
+BUSY: list[Thing | Iterable[Thing]] = [
     nodes(n1="2 2G", n2="2 2G"),
     [a_queue("q1", capability="2 2G"), a_queue("q2", capability="3 3G")],
     a_job("r1", asks="1 2G", queue="q1", resources="1 2G", phase="Running", on=["n1"]),
@@ -37,13 +37,19 @@ CASES = {
     "a phase that is not written yet is Pending": Case([a_job("a", phase="")], ["a"]),
     "those let in before are left alone": Case([a_job("a", phase="Inqueue")], []),
     "a minimum within the queue's capability": Case(
-        [a_node("n", "16 16G"), a_queue("default", capability="8 8G")]
-        + a_job("a", phase="Pending", resources="8 8G"),
+        [
+            a_node("n", "16 16G"),
+            a_queue("default", capability="8 8G"),
+            a_job("a", phase="Pending", resources="8 8G"),
+        ],
         ["a"],
     ),
     "a minimum beyond it": Case(
-        [a_node("n", "16 16G"), a_queue("default", capability="1 1G")]
-        + a_job("a", phase="Pending", resources="8 8G"),
+        [
+            a_node("n", "16 16G"),
+            a_queue("default", capability="1 1G"),
+            a_job("a", phase="Pending", resources="8 8G"),
+        ],
         [],
         {"a": "queue resource quota insufficient: insufficient cpu, insufficient memory"},
     ),

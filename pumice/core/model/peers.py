@@ -15,7 +15,7 @@ node is a domain of its own.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -74,11 +74,10 @@ class Peers:
         self._start = headcount
         self._kinds: dict[Presence, _Kind] = {presence: _Kind() for presence in headcount}
         self._tallies: dict[Hashable, Tally] = {}
-        self._repelled: dict[Presence, tuple[int, list[Tally]]] = {}
-        #: required anti-affinity terms that some pod here has had -> how many have them, where
-        self.repelling: dict[PodTerm, Tally] = {}
-        #: preferred terms that some pod here has had -> the sum of their weights, where
-        self.wishing: dict[PodTerm, Tally] = {}
+        #: required anti-affinity terms, and preferred terms, that some pod here has had
+        self.repelling: dict[PodTerm, None] = {}
+        self.wishing: dict[PodTerm, None] = {}
+        self._meaning: dict[tuple[Presence, str], tuple[int, list[Tally]]] = {}
         for presence in headcount:
             self._learn_terms(presence)
 
@@ -153,12 +152,26 @@ class Peers:
         return self.tally(("padding", cpu), weigh, self.columns.names).counts
 
     def repelling_pod(self, presence: Presence) -> list[Tally]:
-        """Return the tallies of those anti-affinity terms of pods here that mean the given pod."""
-        seen, tallies = self._repelled.get(presence, (0, []))
-        if seen < len(self.repelling):
-            new = list(self.repelling.items())[seen:]
-            tallies = [*tallies, *(tally for term, tally in new if presence.matched_by(term))]
-            self._repelled[presence] = (len(self.repelling), tallies)
+        """Return, for each anti-affinity term here that means the pod, how many have it, where."""
+        return self._tallies_of(presence, "repelling", self.repelling, self._owners)
+
+    def wishing_pod(self, presence: Presence) -> list[Tally]:
+        """Return, for each preferred term here that means the pod, the sum of weights, where."""
+        return self._tallies_of(presence, "wishing", self.wishing, self._wishers)
+
+    def _tallies_of(
+        self,
+        presence: Presence,
+        kind: str,
+        terms: Mapping[PodTerm, None],
+        tally: Callable[[PodTerm], Tally],
+    ) -> list[Tally]:
+        """Look only at the terms that came up since the last time; there may be many."""
+        seen, tallies = self._meaning.get((presence, kind), (0, []))
+        if seen < len(terms):
+            new = list(terms)[seen:]
+            tallies = [*tallies, *(tally(term) for term in new if presence.matched_by(term))]
+            self._meaning[presence, kind] = (len(terms), tallies)
         return tallies
 
     def _whereabouts(
@@ -173,13 +186,9 @@ class Peers:
         yield from kind.moved.items()
 
     def _learn_terms(self, presence: Presence) -> None:
-        """Keep a tally of each term that pods of this presence hold against, or for, others."""
-        for term in presence.anti_affinity:
-            if term not in self.repelling:
-                self.repelling[term] = self._owners(term)
-        for wish in presence.preferred:
-            if wish.term not in self.wishing:
-                self.wishing[wish.term] = self._wishers(wish.term)
+        """Take note of the terms that pods of this presence hold against, or for, others."""
+        self.repelling.update(dict.fromkeys(presence.anti_affinity))
+        self.wishing.update(dict.fromkeys(wish.term for wish in presence.preferred))
 
     def _owners(self, term: PodTerm) -> Tally:
         column = self.columns.label(term.topology_key)

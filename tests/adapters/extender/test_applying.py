@@ -94,3 +94,36 @@ def test_room_held_for_a_plan_is_no_overcommitment_but_bound_pods_are() -> None:
     world.show_bound("a", "n1")
 
     assert world.model.cluster.overcommitted() == ["n1"]
+
+
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "x"}},
+}
+
+
+def test_a_spread_gang_is_released_one_pod_a_zone_at_a_time() -> None:
+    pods = tuple(
+        a_pod(n, labels={"app": "x"}, spec={"topologySpreadConstraints": [SPREAD]}) for n in "abcd"
+    )
+    world = World.make(a_node("n1", zone="1"), a_node("n2", zone="2"), minimum=4, pods=pods)
+
+    assert world.apply({"a": "n1", "b": "n1", "c": "n2", "d": "n2"}) == (4, 0)
+
+    assert sorted(world.sent.names()) == ["a", "c"]
+
+
+def test_a_zone_that_is_ahead_waits_for_the_other() -> None:
+    pods = tuple(
+        a_pod(n, labels={"app": "x"}, spec={"topologySpreadConstraints": [SPREAD]}) for n in "bc"
+    )
+    there = a_pod("a", gates=None, node="n1", labels={"app": "x"}, status={"phase": "Running"})
+    world = World.make(
+        a_node("n1", zone="1"), a_node("n2", zone="2"), minimum=3, pods=(there, *pods)
+    )
+
+    assert world.apply({"b": "n1", "c": "n2"}) == (2, 0)
+
+    assert world.sent.names() == ["c"]

@@ -48,6 +48,7 @@ def a_pod(
     scheduler: str = "volcano",
     group: str = "gang",
     uid: str = "",
+    labels: dict[str, str] | None = None,
     spec: dict[str, Any] | None = None,
     status: dict[str, Any] | None = None,
 ) -> Pod:
@@ -58,6 +59,7 @@ def a_pod(
             "namespace": "ns",
             "uid": uid or name,
             "resourceVersion": "1",
+            "labels": labels or {},
             "annotations": {"scheduling.k8s.io/group-name": group},
             "ownerReferences": [owner] if owner else [],
         },

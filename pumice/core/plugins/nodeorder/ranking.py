@@ -61,9 +61,8 @@ def pod_affinity(signature: Signature, peers: Peers) -> Ints:
     raw = np.zeros(peers.columns.size, np.int64)
     for wish in presence.preferred:
         raw += wish.weight * peers.matching((wish.term,), wish.term.topology_key).at_nodes()
-    for term, tally in peers.wishing.items():
-        if presence.matched_by(term):
-            raw += tally.at_nodes()
+    for tally in peers.wishing_pod(presence):
+        raw += tally.at_nodes()
     return raw
 
 

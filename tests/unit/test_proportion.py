@@ -1,0 +1,272 @@
+"""proportion: what queues deserve, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pumice.core.conf import Arguments
+from pumice.core.ids import PodUid
+from pumice.core.model.tasks import Task
+from pumice.core.plugins.proportion import Attributes, Proportion, fill
+from pumice.core.resources import EPSILON
+from pumice.core.session import Session, run_session
+from tests.builders import (
+    Thing,
+    a_cluster,
+    a_conf,
+    a_job,
+    a_node,
+    a_plan,
+    a_plugin,
+    a_queue,
+    a_session,
+    nodes,
+    placements,
+    waits,
+)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A queue's part in the filling; amounts as (cpu, memory, pods)."""
+
+    request: Sequence[float]
+    weight: int = 1
+    capability: Sequence[float] = (np.inf, np.inf, np.inf)
+    guarantee: Sequence[float] = (0.0, 0.0, 0.0)
+
+    def attributes(self) -> Attributes:
+        zeros = np.zeros(3)
+        return Attributes(
+            weight=self.weight,
+            guarantee=np.array(self.guarantee),
+            capability=np.array(self.capability),
+            request=np.array(self.request),
+            inqueue=zeros,
+            elastic=zeros,
+            allocated=[0.0] * 3,
+            deserved=zeros,
+        )
+
+
+def cpu(amount: float) -> tuple[float, float, float]:
+    return (amount, 0.0, 0.0)
+
+
+def deserved(total: Sequence[float], *claims: Claim) -> list[list[float]]:
+    queues = [claim.attributes() for claim in claims]
+    fill(queues, np.array(total))
+    return [queue.deserved.tolist() for queue in queues]
+
+
+@dataclass(frozen=True)
+class Fill:
+    total: float
+    claims: list[Claim]
+    want: list[float]
+
+
+FILLS = {
+    "one queue gets what it asks for": Fill(10, [Claim(cpu(4))], [4]),
+    "one queue gets no more than there is": Fill(10, [Claim(cpu(40))], [10]),
+    "weights decide": Fill(12, [Claim(cpu(40)), Claim(cpu(40), weight=2)], [4, 8]),
+    "what one leaves goes to the others": Fill(
+        12, [Claim(cpu(2)), Claim(cpu(40)), Claim(cpu(40))], [2, 5, 5]
+    ),
+    "a capability bounds": Fill(
+        12000,
+        [
+            Claim(cpu(2000)),
+            Claim(cpu(20000), weight=2),
+            Claim(cpu(20000), capability=cpu(3000)),
+        ],
+        [2000, 7000, 3000],
+    ),
+    "a guarantee is not lent": Fill(
+        12, [Claim(cpu(0), guarantee=cpu(4)), Claim(cpu(40), capability=cpu(8))], [4, 8]
+    ),
+    "a weight of none gets nothing": Fill(12, [Claim(cpu(4), weight=0), Claim(cpu(4))], [0, 4]),
+    "nobody asks": Fill(12, [Claim(cpu(0)), Claim(cpu(0))], [0, 0]),
+}
+
+
+@pytest.mark.parametrize("case", FILLS.values(), ids=FILLS.keys())
+def test_what_queues_deserve(case: Fill) -> None:
+    got = [row[0] for row in deserved(cpu(case.total), *case.claims)]
+    assert got == pytest.approx(case.want)
+
+
+def test_queues_that_do_not_compete_each_get_all_of_theirs() -> None:
+    light = Claim((0.0, 4.0, 0.0))
+    heavy = Claim((4.0, 0.0, 0.0), weight=3)
+    assert deserved((4.0, 4.0, 0.0), light, heavy) == [[0.0, 4.0, 0.0], [4.0, 0.0, 0.0]]
+
+
+def test_a_queue_that_is_met_within_the_tolerance_gets_its_last_unit() -> None:
+    """A third three times over is less than one; the last task must not fail by that."""
+    claims = [Claim(cpu(1.0)), Claim(cpu(1.0)), Claim(cpu(1.0))]
+    assert [row[0] >= 1.0 for row in deserved(cpu(3.0 - EPSILON / 4), *claims)] == [True] * 3
+
+
+claims = st.builds(
+    lambda request, weight: Claim(tuple(map(float, request)), weight),
+    st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(0, 5)),
+    st.integers(1, 5),
+)
+
+
+@given(st.lists(claims, min_size=1, max_size=5), st.integers(0, 100))
+def test_no_more_is_given_than_there_is_and_nobody_gets_more_than_asked(
+    queues: list[Claim], total: int
+) -> None:
+    rows = np.array(deserved((float(total),) * 3, *queues))
+    assert (rows.sum(axis=0) <= total + EPSILON * len(queues)).all()
+    assert (rows <= np.array([q.request for q in queues]) + EPSILON).all()
+
+
+@given(st.lists(claims, min_size=1, max_size=5), st.integers(0, 100))
+def test_nothing_that_is_asked_for_is_left_over(queues: list[Claim], total: int) -> None:
+    rows = np.array(deserved((float(total), 0.0, 0.0), *queues))[:, 0]
+    asked = sum(q.request[0] for q in queues)
+    assert rows.sum() == pytest.approx(min(float(total), asked), abs=EPSILON)
+
+
+ALL = a_conf("enqueue allocate", ["proportion"])
+ENQUEUE = a_conf("enqueue allocate", [a_plugin("proportion", "enableJobEnqueued")])
+ALLOCATE = a_conf("enqueue allocate", [a_plugin("proportion", "enabledAllocatable")])
+TWO: list[Thing | Iterable[Thing]] = [
+    nodes(n1="2 2G pods=10", n2="2 2G pods=10"),
+    [a_queue("q1", capability="2 2G"), a_queue("q2", capability="3 3G")],
+    a_job("j1", asks="1 2G", queue="q1", resources="1 2G", phase="Running", on=["n1"]),
+    a_job("j2", asks="2 1G", queue="q2", resources="2 1G", phase="Running", on=["n2"]),
+]
+
+
+def test_a_job_that_asks_for_cpu_alone_passes_though_memory_is_full() -> None:
+    new = a_job("j3", asks="1 0G", queue="q1", resources="1 0G", phase="Pending")
+    assert placements(a_plan(ALL, *TWO, new)) == {"j3-0": "n1"}
+
+
+def test_a_job_that_asks_for_memory_alone_passes_though_cpu_is_full() -> None:
+    new = a_job("j4", asks="0 1G", queue="q2", resources="0 1G", phase="Pending")
+    assert placements(a_plan(ALL, *TWO, new)) == {"j4-0": "n2"}
+
+
+def test_more_than_its_due_is_not_allocated() -> None:
+    new = a_job("j5", asks="1 1G", queue="q1", resources="1 1G", phase="Pending")
+    room = a_node("n3", "2 2G pods=10")
+    plan = a_plan(ALLOCATE, *TWO, room, new)
+    assert [e.job for e in plan.enqueued] == ["ns/j5"]
+    assert placements(plan) == {}
+    richer = [a_queue("q1", capability="4 4G")]
+    assert placements(a_plan(ALLOCATE, *TWO, room, new, richer)) == {"j5-0": "n3"}
+
+
+def test_binding_tasks_are_not_counted_twice() -> None:
+    world: list[Thing | Iterable[Thing]] = [
+        a_node("n1", "4 8Gi pods=10"),
+        a_queue("default", capability="4 8Gi"),
+        a_job("a", 3, "1 1Gi", resources="3 3Gi"),
+        a_job("b", asks="1 1Gi", resources="1 1Gi", phase="Pending"),
+    ]
+    cluster = a_cluster(*world, assumed={f"a-{i}": "n1" for i in range(3)})
+    plan = run_session(cluster.snapshot(), ALL, 0.0, "s")
+    assert placements(plan) == {"b-0": "n1"}
+
+
+@dataclass(frozen=True)
+class Held:
+    """By whom a waiting pod is held, and in which words."""
+
+    world: Sequence[Thing]
+    message: str
+    by_capacity: bool
+
+
+HELD = {
+    "the queue's own capability": Held(
+        [a_node("n", "8 8Gi"), a_queue("default", capability="1 1Gi"), *a_job("j", 2)],
+        "queue default holds 0 of the 1 cpu that it deserves",
+        by_capacity=False,
+    ),
+    "the size of the cluster": Held(
+        [a_node("n", "1500m 8Gi"), *a_job("j", 2)],
+        "queue default holds 0 of the 1500m cpu that it deserves",
+        by_capacity=True,
+    ),
+    "a queue that is closing": Held(
+        [a_node("n", "8 8Gi"), a_queue("default", state="Closing"), *a_job("j", 2)],
+        "queue default is not open",
+        by_capacity=False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HELD.values(), ids=HELD.keys())
+def test_who_holds_a_pod(case: Held) -> None:
+    conf = a_conf("allocate", ["gang"], ["proportion"])
+    plan = a_plan(conf, *case.world)
+    (group,) = plan.groups
+    note = group.pods[PodUid("j-1")]
+    assert (note.message, note.by_capacity) == (case.message, case.by_capacity)
+    assert case.message in waits(plan)["j"]
+
+
+def a_shared_session() -> Session:
+    """Return a session in which `rich` holds 3 of 4 cpu and `poor` 1, at equal weights."""
+    return a_session(
+        a_conf("allocate", ["proportion"]),
+        a_cluster(
+            a_node("n", "4 64Gi"),
+            [a_queue("rich"), a_queue("poor")],
+            a_job("r", 4, "1", queue="rich", on=["n"] * 3, phase="Running"),
+            a_job("p", 3, "1", queue="poor", on=["n"], phase="Running"),
+        ),
+    )
+
+
+def members(ssn: Session, job: str) -> list[Task]:
+    return [t for j in ssn.active if j.name == job for t in j.tasks.values()]
+
+
+def test_victims_are_taken_until_their_queue_has_its_due() -> None:
+    ssn = a_shared_session()
+    wanting = members(ssn, "p")[1]
+    victims = ssn.reclaimable(wanting, members(ssn, "r")[:3])
+    assert [task.name for task in victims] == ["r-0"]
+    assert ssn.is_preemptive(ssn.queues["poor"], [wanting])
+    assert not ssn.is_preemptive(ssn.queues["poor"], [wanting, wanting])
+
+
+def test_order_and_limits_follow_the_session() -> None:
+    ssn = a_shared_session()
+    rich, poor = ssn.queues["rich"], ssn.queues["poor"]
+    waiting = members(ssn, "p")[1]
+    assert ssn.queue_key(poor) < ssn.queue_key(rich)
+    assert [ssn.allocatable(q, waiting.cls, 5) for q in (rich, poor)] == [0, 1]
+    statement = ssn.statement()
+    statement.allocate([waiting], [0])
+    assert ssn.allocatable(poor, waiting.cls, 5) == 0
+    statement.discard()
+    assert ssn.allocatable(poor, waiting.cls, 5) == 1
+
+
+def test_a_queue_is_overused_when_it_holds_its_due_in_every_dimension() -> None:
+    plugin = Proportion(Arguments())
+    ssn = a_session(
+        a_conf("allocate", []), a_cluster(a_node("n"), a_job("j", on=["n"], phase="Running"))
+    )
+    plugin.on_session_open(ssn)
+    assert plugin.overused(ssn.queues["default"])
+    ssn = a_session(
+        a_conf("allocate", []), a_cluster(a_node("n"), a_job("j", 2, on=["n"], phase="Running"))
+    )
+    plugin = Proportion(Arguments())
+    plugin.on_session_open(ssn)
+    assert not plugin.overused(ssn.queues["default"])

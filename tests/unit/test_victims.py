@@ -1,0 +1,139 @@
+"""priority, conformance, drf: who may be evicted for whom, and in which order jobs go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from pumice.core.model.jobs import JobInfo
+from pumice.core.model.tasks import Task
+from pumice.core.plugins import conformance, priority
+from pumice.core.session import Session
+from tests.builders import (
+    Thing,
+    a_cluster,
+    a_conf,
+    a_group,
+    a_job,
+    a_node,
+    a_pod,
+    a_priority_class,
+    a_session,
+)
+
+
+def a_world(plugin: str, *things: Thing | Sequence[Thing]) -> Session:
+    return a_session(a_conf("allocate", [plugin]), a_cluster(a_node("n", "10 20Gi"), *things))
+
+
+def task(ssn: Session, name: str) -> Task:
+    return next(t for job in ssn.space.jobs.values() for t in job.tasks.values() if t.name == name)
+
+
+def job(ssn: Session, name: str) -> JobInfo:
+    return next(job for job in ssn.space.jobs.values() if job.name == name)
+
+
+def ranked() -> Session:
+    """Return a session with jobs of priority 1000, 500 and 100."""
+    return a_world(
+        "priority",
+        [a_priority_class(name, value) for name, value in (("h", 1000), ("m", 500), ("l", 100))],
+        a_job("high", on=["n"], priority="h"),
+        a_job("low", on=["n"], priority="l"),
+        a_group("mine", priority="m", least=3),
+        a_pod("wanting", job="mine", priority=5),
+        a_pod("lesser", job="mine", priority=4, node="n"),
+        a_pod("equal", job="mine", priority=5, node="n"),
+    )
+
+
+CANDIDATES = ("high-0", "low-0", "lesser", "equal")
+
+
+def test_lower_jobs_and_lower_tasks_of_the_same_job_may_go() -> None:
+    ssn = ranked()
+    victims = ssn.preemptable(task(ssn, "wanting"), [task(ssn, name) for name in CANDIDATES])
+    assert [victim.name for victim in victims] == ["low-0", "lesser"]
+
+
+GANG_EVICTION = {"gangpreempt": ["low-0"], "gangreclaim": ["high-0", "low-0"]}
+
+
+@pytest.mark.parametrize(("action", "want"), GANG_EVICTION.items(), ids=GANG_EVICTION.keys())
+def test_only_preemption_looks_at_the_priority_of_jobs(action: str, want: list[str]) -> None:
+    ssn = ranked()
+    candidates = [task(ssn, name) for name in ("high-0", "low-0")]
+    victims = ssn.unified_evictable(action, job(ssn, "mine"), candidates)
+    assert [victim.name for victim in victims] == want
+
+
+def test_orders_by_priority() -> None:
+    ssn = ranked()
+    jobs = sorted(ssn.space.jobs.values(), key=ssn.job_key)
+    assert [j.name for j in jobs] == ["high", "mine", "low"]
+    tasks = sorted(job(ssn, "mine").tasks.values(), key=ssn.task_key)
+    assert [t.name for t in tasks] == ["equal", "wanting", "lesser"]
+
+
+def test_a_job_starves_for_priority_while_any_task_waits() -> None:
+    ssn = ranked()
+    assert (priority.is_starving(job(ssn, "mine")), priority.is_starving(job(ssn, "high"))) == (
+        True,
+        False,
+    )
+
+
+SYSTEM: dict[str, tuple[Callable[[], Thing], bool]] = {
+    "an ordinary pod": (lambda: a_pod("p", node="n"), True),
+    "a pod of kube-system": (lambda: a_pod("p", node="n", namespace="kube-system"), False),
+    "a node-critical pod": (lambda: _of_class("system-node-critical"), False),
+    "a cluster-critical pod": (lambda: _of_class("system-cluster-critical"), False),
+    "a pod of another class": (lambda: _of_class("important"), True),
+}
+
+
+def _of_class(name: str) -> Thing:
+    pod = a_pod("p", node="n")
+    pod.spec.priority_class_name = name
+    return pod
+
+
+@pytest.mark.parametrize(("pod", "want"), SYSTEM.values(), ids=SYSTEM.keys())
+def test_system_pods_stay(pod: Callable[[], Thing], want: bool) -> None:
+    candidates = list(a_cluster(pod()).nodes.tasks_on("n").values())
+    assert conformance.ordinary(candidates) == (candidates if want else [])
+
+
+def shares() -> Session:
+    """Return jobs that hold a fifth (cpu), three tenths (memory) and nothing of the cluster."""
+    return a_world(
+        "drf",
+        a_job("a", 2, "1 1Gi", on=["n", "n"], created=3),
+        a_job("b", 1, "1 6Gi", on=["n"], created=2),
+        a_job("c", 1, "1 1Gi", created=9),
+    )
+
+
+def test_the_job_with_the_smallest_dominant_share_goes_first() -> None:
+    ssn = shares()
+    assert [j.name for j in sorted(ssn.active, key=ssn.job_key)] == ["c", "a", "b"]
+
+
+def test_a_job_gives_until_it_is_as_poor_as_the_other_becomes() -> None:
+    ssn = shares()
+    candidates = [task(ssn, name) for name in ("a-0", "a-1", "b-0")]
+    victims = ssn.preemptable(task(ssn, "c-0"), candidates)
+    assert [victim.name for victim in victims] == ["a-0"]
+
+
+def test_shares_follow_the_session() -> None:
+    ssn = shares()
+    statement = ssn.statement()
+    waiting = task(ssn, "c-0")
+    before = ssn.job_key(job(ssn, "c"))
+    statement.allocate([waiting], [0])
+    assert before < ssn.job_key(job(ssn, "c"))
+    statement.discard()
+    assert ssn.job_key(job(ssn, "c")) == before
