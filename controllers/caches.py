@@ -4,8 +4,9 @@ What the controllers know of the cluster, kept once for all of them.
 A `Cache` is one collection with its subscribers. Whoever needs objects by something other than
 their name makes an `Index`, which is brought up to date before any later subscriber hears of a
 change. Of pods, only those of our schedulers are kept, filtered by the API server, and little
-of those that have their PodGroup. Of kinds that may be many and matter little, a row is kept
-instead of the object.
+of those that have their PodGroup; pods that Jobs have given to other schedulers are a collection
+of their own, which is the Job controller's alone. Of kinds that may be many and matter little, a
+row is kept instead of the object.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Hashable, ItemsView, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-import msgspec
-
+from controllers.rows import JobObject, Workload, job_object, owner, slim, workload
 from pumice.core.api.batch import Job
 from pumice.core.api.bus import Command
-from pumice.core.api.core import Pod, PodSpec, PriorityClass
+from pumice.core.api.core import Pod, PriorityClass
 from pumice.core.api.scheduling import PodGroup, Queue
-from pumice.core.names import GROUP_NAME
+from pumice.core.jobs.types import ObjectKind
+from pumice.core.names import JOB_NAME
 from pumice.kube import resources, wire
 from pumice.kube.client import EVERYTHING, Client, Selector
 from pumice.kube.clock import Clock, SystemClock
@@ -31,18 +32,17 @@ from pumice.kube.resources import Object, PersistentVolumeClaim, ReplicaSet, Res
 
 log = logging.getLogger(__name__)
 
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+OF_JOBS: Final = Selector(labels=JOB_NAME)
+PLUGIN_RESOURCES: Final[Mapping[ObjectKind, Resource[Any]]] = {
+    "ConfigMap": resources.CONFIG_MAPS,
+    "NetworkPolicy": resources.NETWORK_POLICIES,
+    "Service": resources.SERVICES,
+}
+
 T = TypeVar("T", bound=Object)
 V = TypeVar("V")
 Malformed = Callable[[wire.Malformed], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """What is kept of a ReplicaSet or StatefulSet."""
-
-    namespace: str
-    uid: str
-    replicas: int
 
 
 class Cache(Generic[T, V]):
@@ -101,15 +101,18 @@ class Cache(Generic[T, V]):
 
 
 class Index(Generic[V]):
-    """What a cache keeps, by something else than its name; None leaves an object out."""
+    """What caches keep, by something else than its name; None leaves an object out."""
 
-    def __init__(self, cache: Cache[T, V], by: Callable[[V], Hashable]) -> None:
+    def __init__(self, by: Callable[[V], Hashable], *caches: Cache[Any, V]) -> None:
         self._by = by
         self._groups: dict[Hashable, dict[str, V]] = {}
+        for cache in caches:
+            self._follow(cache)
 
-        def follow(event: Event[T, V]) -> None:
+    def _follow(self, cache: Cache[Any, V]) -> None:
+        def follow(event: Event[Any, V]) -> None:
             if isinstance(event, Updated | Deleted):
-                self._remove(by(event.old), event.key)
+                self._remove(event.key, event.old)
             if not isinstance(event, Deleted) and (kept := cache.get(event.key)) is not None:
                 self._add(event.key, kept)
 
@@ -124,13 +127,50 @@ class Index(Generic[V]):
         if value is not None:
             self._groups.setdefault(value, {})[key] = kept
 
-    def _remove(self, value: Hashable, key: str) -> None:
+    def _remove(self, key: str, old: V) -> None:
+        value = self._by(old)
         group = self._groups.get(value)
-        if group is None:
+        # Of two caches, one may show the new object of a name before the other loses the old.
+        if group is None or group.get(key) is not old:
             return
-        group.pop(key, None)
+        del group[key]
         if not group:
             del self._groups[value]
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """
+    Which pods are ours, in words of the API server.
+
+    A field selector has no `in`: one name is asked for, and where there are several, everything
+    that is not the default scheduler's is taken.
+    """
+
+    name: str
+    #: whether pods with the name are ours, or all the others are
+    is_name_ours: bool
+
+    @classmethod
+    def of(cls, scheduler_names: Collection[str]) -> Division:
+        """Return the division for our scheduler names."""
+        if len(scheduler_names) == 1:
+            return cls(next(iter(scheduler_names)), True)
+        return cls(DEFAULT_SCHEDULER, False)
+
+    @property
+    def ours(self) -> str:
+        """Return the field selector of our pods."""
+        return f"spec.schedulerName{'=' if self.is_name_ours else '!='}{self.name}"
+
+    @property
+    def others(self) -> str:
+        """Return the field selector of all other pods."""
+        return f"spec.schedulerName{'!=' if self.is_name_ours else '='}{self.name}"
+
+    def is_ours(self, pod: Pod) -> bool:
+        """Tell on which side a pod is."""
+        return (pod.spec.scheduler_name == self.name) == self.is_name_ours
 
 
 class Caches:
@@ -149,12 +189,21 @@ class Caches:
         self.jobs: Cache[Job, Job] = Cache(
             client, resources.JOBS, on_malformed=on_malformed, clock=clock
         )
+        self._division = Division.of(self.scheduler_names)
         self.pods: Cache[Pod, Pod] = Cache(
             client,
             resources.PODS,
-            select=_ours(self.scheduler_names),
-            project=_slim,
+            select=Selector(fields=self._division.ours),
+            project=slim,
             on_malformed=on_malformed,
+            clock=clock,
+        )
+        #: pods of Jobs whose templates name another scheduler
+        self.foreign_pods: Cache[Pod, Pod] = Cache(
+            client,
+            resources.PODS,
+            select=Selector(labels=JOB_NAME, fields=self._division.others),
+            project=slim,
             clock=clock,
         )
         self.pod_groups: Cache[PodGroup, PodGroup] = Cache(
@@ -173,17 +222,27 @@ class Caches:
             client, resources.CLAIMS, project=lambda claim: claim.metadata.uid, clock=clock
         )
         self.replica_sets: Cache[ReplicaSet, Workload] = Cache(
-            client, resources.REPLICA_SETS, project=_workload, clock=clock
+            client, resources.REPLICA_SETS, project=workload, clock=clock
         )
         self.stateful_sets: Cache[StatefulSet, Workload] = Cache(
-            client, resources.STATEFUL_SETS, project=_workload, clock=clock
+            client, resources.STATEFUL_SETS, project=workload, clock=clock
         )
+        #: what plugins made for Jobs
+        self.job_objects: Mapping[ObjectKind, Cache[Any, JobObject]] = {
+            kind: Cache(client, resource, select=OF_JOBS, project=job_object, clock=clock)
+            for kind, resource in PLUGIN_RESOURCES.items()
+        }
         #: pods by the uid of the object that controls them
-        self.pods_by_owner: Index[Pod] = Index(self.pods, _owner)
+        self.pods_by_owner: Index[Pod] = Index(owner, self.pods, self.foreign_pods)
         #: PodGroups by the name of their queue
-        self.groups_by_queue: Index[PodGroup] = Index(self.pod_groups, lambda g: g.spec.queue)
+        self.groups_by_queue: Index[PodGroup] = Index(lambda g: g.spec.queue, self.pod_groups)
         #: queues by the name of the queue above them
-        self.queues_by_parent: Index[Queue] = Index(self.queues, lambda q: q.spec.parent or None)
+        self.queues_by_parent: Index[Queue] = Index(lambda q: q.spec.parent or None, self.queues)
+        #: what plugins made, by the uid of the Job
+        self.objects_by_job: Mapping[ObjectKind, Index[JobObject]] = {
+            kind: Index(lambda row: row.job_uid or None, cache)
+            for kind, cache in self.job_objects.items()
+        }
 
     @property
     def all(self) -> Sequence[Cache[Any, Any]]:
@@ -191,6 +250,7 @@ class Caches:
         return (
             self.jobs,
             self.pods,
+            self.foreign_pods,
             self.pod_groups,
             self.queues,
             self.commands,
@@ -198,7 +258,12 @@ class Caches:
             self.claims,
             self.replica_sets,
             self.stateful_sets,
+            *self.job_objects.values(),
         )
+
+    def pods_like(self, pod: Pod) -> Cache[Pod, Pod]:
+        """Return the cache that a pod of a Job is in."""
+        return self.pods if self._division.is_ours(pod) else self.foreign_pods
 
     @property
     def synced(self) -> bool:
@@ -215,29 +280,3 @@ class Caches:
         async with asyncio.TaskGroup() as group:
             for cache in self.all:
                 group.create_task(cache.informer.run(), name=f"informer: {cache.resource}")
-
-
-def _ours(scheduler_names: Collection[str]) -> Selector:
-    """Return the selector of our pods; a field has no `in`, so several names take in more."""
-    if len(scheduler_names) == 1:
-        return Selector(fields=f"spec.schedulerName={next(iter(scheduler_names))}")
-    return Selector(fields="spec.schedulerName!=default-scheduler")
-
-
-def _slim(pod: Pod) -> Pod:
-    """Return the pod without what only its PodGroup is made from, once it names one."""
-    if not (pod.metadata.annotations or {}).get(GROUP_NAME):
-        return pod
-    kept = PodSpec(scheduler_name=pod.spec.scheduler_name, node_name=pod.spec.node_name)
-    return msgspec.structs.replace(pod, spec=kept)
-
-
-def _owner(pod: Pod) -> str | None:
-    owner = pod.metadata.controller
-    return owner.uid if owner else None
-
-
-def _workload(obj: ReplicaSet | StatefulSet) -> Workload:
-    """Return the row; Kubernetes defaults replicas to 1."""
-    replicas = 1 if obj.spec.replicas is None else obj.spec.replicas
-    return Workload(obj.metadata.namespace, obj.metadata.uid, replicas)

@@ -22,12 +22,17 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from itertools import chain
+from typing import Any, Final
 
-from controllers.caches import Caches
+from controllers.caches import Cache, Caches
 from controllers.job_commands import JobCommands
-from controllers.job_effects import Away, Hands, Refused, Stale
+from controllers.job_effects import Hands
+from controllers.job_objects import ObjectHands
+from controllers.job_outcomes import Away, Refused, Stale
 from controllers.job_view import JobView
+from controllers.rows import JobObject
 from pumice.core.api.batch import Job
 from pumice.core.api.bus import Command
 from pumice.core.api.core import Pod
@@ -52,6 +57,8 @@ QUIET_S: Final = 0.4
 """How long a write of mere counters waits for more of them."""
 REST: Final = 10.0
 """Mere syncs of one Job rest this many times as long as the last one took to decide."""
+HURRY_S: Final = 0.05
+"""The longest rest of a Job whose specification was changed."""
 BLOCKED_S: Final = (1.0, 60.0)
 """Shortest and longest wait for a pod's name that somebody else holds."""
 
@@ -114,14 +121,18 @@ class JobController:
         self._max_requeues = max_requeues
         self._clock = clock or SystemClock()
         self.view = JobView(caches)
-        self._hands = Hands(client, self.view, self._tell)
+        objects = ObjectHands(client, self.view, self._tell)
+        self._hands = Hands(client, self.view, self._tell, objects)
         self._commands = JobCommands(client, caches.commands, self._obey, clock=clock)
         self.desks: dict[str, Desk] = {}
         self._started = False
         self.queue: WorkQueue[str] = WorkQueue("jobs", self._work, workers=workers, clock=clock)
         caches.jobs.subscribe(self._on_job)
         caches.pods.subscribe(self._on_pod)
+        caches.foreign_pods.subscribe(self._on_pod)
         caches.pod_groups.subscribe(self._on_group)
+        for cache in caches.job_objects.values():
+            cache.subscribe(partial(self._on_object, cache))
 
     async def run(self) -> None:
         """Look at everything there is, then at everything that changes."""
@@ -129,7 +140,7 @@ class JobController:
         self._started = True
         for key, job in self._caches.jobs.items():
             self._on_job(Added(key, job))
-        for key, pod in self._caches.pods.items():
+        for key, pod in chain(self._caches.pods.items(), self._caches.foreign_pods.items()):
             self._on_pod(Added(key, pod))
         for key, group in self._caches.pod_groups.items():
             self._on_group(Added(key, group))
@@ -142,10 +153,13 @@ class JobController:
     def _on_job(self, event: Event[Job, Job]) -> None:
         if isinstance(event, Deleted):
             self.desks.pop(event.key, None)
+            self.view.look_again(event.uid)
             return
         old = event.old if isinstance(event, Updated) else None
         if request := events.job_changed(old, event.obj):
             self._ask(event.key, request)
+        if old is not None and old.spec != event.obj.spec:
+            self._hurry(event.key)
 
     def _on_pod(self, event: Event[Pod, Pod]) -> None:
         if isinstance(event, Deleted):
@@ -168,6 +182,15 @@ class JobController:
         if request := events.group_changed(old, event.obj):
             self._ask(m.group_job_key(event.obj), request)
 
+    def _on_object(self, cache: Cache[Any, JobObject], event: Event[Any, JobObject]) -> None:
+        """Have the Job of an object look at it when it is lost, or not as it was."""
+        if isinstance(event, Added):
+            return
+        if isinstance(event, Deleted):
+            self.view.noticed(event.uid)
+        if cache.get(event.key) != event.old:
+            self._ask(event.old.job, events.SYNCED)
+
     def _obey(self, key: str, command: Command) -> None:
         if job := self.view.job(key):
             text = (
@@ -185,6 +208,11 @@ class JobController:
         desk.delayed = delays.called_off(desk.delayed, request)
         desk.inbox[request] = None
         self.queue.add(key)
+
+    def _hurry(self, key: str) -> None:
+        """End a rest: its owner changed the Job, and whoever mounts its hosts reads them soon."""
+        if desk := self.desks.get(key):
+            desk.rest_until = min(desk.rest_until, self._clock.monotonic() + HURRY_S)
 
     # Requests become actions.
 
@@ -264,6 +292,8 @@ class JobController:
             desk.rest_until = now + (now - began) * REST
         desk.warned, desk.warnings = desk.warnings, set()
         blocked = await self._hands.carry_out(job, _timely(desk, effects, now))
+        if decision.action != t.SYNC:
+            self.view.look_again(job.metadata.uid)
         if any(isinstance(effect, t.PatchJob) for effect in effects):
             self._ask(job.metadata.key, events.SYNCED)
         self._wait_for_names(job, desk, blocked)

@@ -11,13 +11,15 @@ caches, and `Away` waits for the API server however long it takes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import groupby
 from typing import Protocol, TypeVar
 
 import msgspec
 
+from controllers.job_objects import ObjectHands
+from controllers.job_outcomes import Away, Record, Refused, Stale
 from pumice.core import names
 from pumice.core.api.batch import Job
 from pumice.core.api.core import Pod
@@ -51,29 +53,13 @@ _FAILED = {
     t.CreatePodGroup: ("PodGroupError", "Failed to create PodGroup, err: "),
     t.PatchPodGroup: ("PodGroupError", "Failed to create PodGroup, err: "),
     t.CreateClaim: ("PVCError", "Failed to create PVC, err: "),
+    t.CreateObject: ("PluginError", "Execute plugin when job add failed, err: "),
+    t.ReplaceData: ("PluginError", "Execute plugin when job add failed, err: "),
+    t.DeleteObject: ("PluginError", "Execute plugin when job delete failed, err: "),
 }
-
-Record = Callable[[Job, t.RecordEvent], None]
-"""Tell the Job's owner."""
 
 C = TypeVar("C", Pod, PodGroup, PersistentVolumeClaim)
 D = TypeVar("D", Pod, PodGroup)
-
-
-class Refused(Exception):  # noqa: N818 - an outcome, not a fault of the program
-    """The server, or the core, said no; `event` tells the Job's owner."""
-
-    def __init__(self, message: str, event: t.RecordEvent | None = None) -> None:
-        super().__init__(message)
-        self.event = event
-
-
-class Stale(Exception):  # noqa: N818
-    """The object is not as it was when the effect was decided."""
-
-
-class Away(Exception):  # noqa: N818
-    """The server did not answer, or was not able to."""
 
 
 Answer = Job | Pod | PodGroup | PersistentVolumeClaim
@@ -96,11 +82,18 @@ class Hands:
     """Carries effects out, one Job at a time or many at once."""
 
     def __init__(
-        self, client: Client, observer: Observer, record: Record, *, in_flight: int = IN_FLIGHT
+        self,
+        client: Client,
+        observer: Observer,
+        record: Record,
+        objects: ObjectHands,
+        *,
+        in_flight: int = IN_FLIGHT,
     ) -> None:
         self._client = client
         self._observer = observer
         self._record = record
+        self._objects = objects
         self._in_flight = in_flight
         self._slots = asyncio.Semaphore(in_flight)
 
@@ -169,6 +162,12 @@ class Hands:
                 await self._delete(resources.POD_GROUPS, namespace, effect)
             case t.PatchPodGroup():
                 await self._patch_group(namespace, effect)
+            case t.CreateObject():
+                await self._objects.create(job, effect)
+            case t.ReplaceData():
+                await self._objects.replace(job, effect)
+            case t.DeleteObject():
+                await self._objects.delete(job, effect)
             case t.PatchJob() | t.PatchStatus():
                 await self._patch_job(job, effect)
             case t.RecordEvent():

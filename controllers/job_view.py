@@ -18,8 +18,8 @@ from pumice.core.api.core import Pod
 from pumice.core.api.scheduling import PodGroup
 from pumice.core.jobs import membership as m
 from pumice.core.jobs import state, volumes
-from pumice.core.jobs.types import MAX_PODS, Observed
-from pumice.kube.resources import PersistentVolumeClaim
+from pumice.core.jobs.types import MAX_PODS, ObjectKey, ObjectKind, Observed, Owned
+from pumice.kube.resources import PersistentVolumeClaim, Plain
 
 
 class JobView:
@@ -29,6 +29,8 @@ class JobView:
         self._caches = caches
         #: uids of what we deleted and the caches still show
         self.gone: set[str] = set()
+        #: by uid of the Job, names of its plugins' objects that others hold
+        self.foreign: dict[str, set[ObjectKey]] = {}
 
     def job(self, key: str) -> Job | None:
         """Return the Job of a name, with the defaults of admission."""
@@ -48,6 +50,8 @@ class JobView:
             group=self._group(job),
             queue=self._caches.queues.get(job.spec.queue),
             claims=frozenset(claims),
+            objects=self._objects(meta.uid),
+            foreign=frozenset(self.foreign.get(meta.uid, ())),
             priorities={name: c.value for name, c in self._caches.priority_classes.items()},
         )
 
@@ -59,21 +63,51 @@ class JobView:
             self._caches.pod_groups.observe(obj)
         elif isinstance(obj, PersistentVolumeClaim):
             self._caches.claims.observe(obj)
-        elif obj.spec.scheduler_name in self._caches.scheduler_names:
-            self._caches.pods.observe(obj)
+        else:
+            self._caches.pods_like(obj).observe(obj)
 
     def deleted(self, key: str, uid: str, last: Pod | PodGroup | None) -> None:
         """Take that an object is gone or going; `last` is what the server said of it."""
         if last is not None and last.metadata.deletion_timestamp is not None:
             self.changed(last)
             return
-        for kept in (self._caches.pods.get(key), self._caches.pod_groups.get(key)):
+        for kept in (self._pod(key), self._caches.pod_groups.get(key)):
             if kept is not None and kept.metadata.uid == uid:
                 self.gone.add(uid)
+
+    def object_changed(self, kind: ObjectKind, obj: Plain) -> None:
+        """Take an object of a plugin as a write left it."""
+        self._caches.job_objects[kind].observe(obj)
+
+    def object_deleted(self, kind: ObjectKind, key: str, uid: str) -> None:
+        """Take that an object of a plugin is gone or going."""
+        row = self._caches.job_objects[kind].get(key)
+        if row is not None and row.uid == uid:
+            self.gone.add(uid)
+
+    def object_is_foreign(self, job: Job, key: ObjectKey) -> None:
+        """Take that another owner holds a name that the Job can do without."""
+        self.foreign.setdefault(job.metadata.uid, set()).add(key)
 
     def noticed(self, uid: str) -> None:
         """Forget what the caches no longer show."""
         self.gone.discard(uid)
+
+    def look_again(self, uid: str) -> None:
+        """Forget who holds the names of a Job's objects."""
+        self.foreign.pop(uid, None)
+
+    def _pod(self, key: str) -> Pod | None:
+        return self._caches.pods.get(key) or self._caches.foreign_pods.get(key)
+
+    def _objects(self, uid: str) -> dict[ObjectKey, Owned]:
+        """Return what plugins made for the Job and is not about to go."""
+        return {
+            (kind, row.name): Owned(row.uid, row.data)
+            for kind, index in self._caches.objects_by_job.items()
+            for row in index.get(uid).values()
+            if not row.is_leaving and row.uid not in self.gone
+        }
 
     def _leaving(self, pod: Pod) -> Pod:
         """Return the pod as being deleted where we know better than the cache."""
@@ -94,7 +128,7 @@ class JobView:
             for index in range(task.replicas)
         )
         missing = (name for name in wanted if name not in pods)
-        return frozenset(name for name in missing if self._caches.pods.get(f"{namespace}/{name}"))
+        return frozenset(name for name in missing if self._pod(f"{namespace}/{name}"))
 
     def _group(self, job: Job) -> PodGroup | None:
         """Return the Job's PodGroup; older ones have the Job's name alone."""

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import uvloop
 
 from controllers.caches import Caches
+from controllers.gc import GarbageCollector
 from controllers.health import serving
 from controllers.job import JobController
 from controllers.podgroup import PodGroupController
@@ -93,6 +94,7 @@ class Controllers:
         self.queues = QueueController(client, self.caches, self.events, metrics, clock=clock)
         self.groups = PodGroupController(client, self.caches, self.events, clock=clock)
         self.jobs = JobController(client, self.caches, self.events, workers=workers, clock=clock)
+        self.garbage = GarbageCollector(client, self.caches, clock=clock)
 
     async def run(self) -> None:
         """Run every part; one that fails ends them all."""
@@ -102,6 +104,7 @@ class Controllers:
             group.create_task(self.queues.run(), name="queue controller")
             group.create_task(self.groups.run(), name="podgroup controller")
             group.create_task(self.jobs.run(), name="job controller")
+            group.create_task(self.garbage.run(), name="garbage collector")
             await self.caches.wait()
             # What is cached now lives long: no collection needs to look at it again.
             gc.collect()

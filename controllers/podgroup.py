@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final, TypeVar, assert_never
 
-from controllers.caches import Cache, Caches, Index, Workload
+from controllers.caches import Cache, Caches, Index
+from controllers.rows import Workload
 from pumice.core import names
 from pumice.core.api.core import Pod
 from pumice.core.api.scheduling import PodGroup
@@ -74,7 +75,7 @@ class PodGroupController:
             "podgroups", self._work, workers=workers, clock=clock
         )
         #: pods that name no group, by `namespace/name` of the one they belong to
-        self._ungrouped: Index[Pod] = Index(caches.pods, self._group_key)
+        self._ungrouped: Index[Pod] = Index(self._group_key, caches.pods)
         caches.pods.subscribe(self._on_pod)
         self._follow(caches.replica_sets)
         self._follow(caches.stateful_sets)

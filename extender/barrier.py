@@ -14,6 +14,7 @@ API server has accepted the binding.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -24,12 +25,15 @@ from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import Status, Task
 from pumice.core.readiness import job_ready
 
+log = logging.getLogger(__name__)
+
 NOT_PLANNED = "not planned"
 OTHER_NODE = "planned for another node"
 NO_ROOM = "no room left on the node"
 QUEUE_FULL = "the queue is at its limit"
 GONE = "the pod is gone"
 REPLACED = "the pod is to be replaced"
+FAILED = "the binding failed"
 SUPERSEDED = "another call for this pod took over"
 SHUTTING_DOWN = "shutting down"
 
@@ -52,7 +56,7 @@ class Call:
 
 @dataclass(slots=True)
 class Barrier:
-    """The parked calls, by job."""
+    """The parked calls; `by_job` has those of them that are not being bound yet."""
 
     model: Model
     post: Post
@@ -65,18 +69,19 @@ class Barrier:
     on_bound: Callable[[float, float], None] = lambda waited, posted: None
     enabled: bool = True
     parked: dict[PodUid, Call] = field(default_factory=dict)
-    by_job: dict[JobKey, dict[PodUid, Call]] = field(default_factory=dict)
-    commits: dict[PodUid, asyncio.Task[str]] = field(default_factory=dict)
+    by_job: dict[JobKey | None, dict[PodUid, Call]] = field(default_factory=dict)
+    commits: dict[PodUid, asyncio.Task[None]] = field(default_factory=dict)
     committing: dict[str, set[PodUid]] = field(default_factory=dict)
+    closing: bool = False
     calls: int = 0
     errors: int = 0
 
     async def bind(self, uid: PodUid, node: str) -> str:
         """Answer one call: "" when the pod is bound to `node`, else why it is not."""
         self.calls += 1
-        running = self.commits.get(uid)
-        if running is not None:
-            return await asyncio.shield(running)
+        while (running := self.commits.get(uid)) is not None:
+            # A call before this one is being answered; what comes of it decides.
+            await asyncio.wait({running})
         answer = self._admit(uid, node)
         if answer is None:
             answer = await self._park(uid, node)
@@ -88,12 +93,16 @@ class Barrier:
 
     def _admit(self, uid: PodUid, node: str) -> str | None:
         """Return the answer to a call that has no reason to wait, None for one that has."""
+        if self.closing:
+            return SHUTTING_DOWN
         entry = self.model.ledger.get(uid)
         if entry is None or entry.state is State.HELD:
             self.wake()
             return NOT_PLANNED
         if entry.state is State.BOUND:
             return "" if entry.node == node else OTHER_NODE
+        if entry.leaving:
+            return REPLACED
         task = self.model.cluster.task(uid)
         if task is None:
             return GONE
@@ -128,11 +137,8 @@ class Barrier:
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         call = Call(uid, entry.job, node, future, self.model.now())
         self.parked[uid] = call
-        if entry.job is not None:
-            self.by_job.setdefault(entry.job, {})[uid] = call
-        self.model.changed(entry.job)
-        if entry.job is None and not self._refused([call]):
-            self._commit([call])
+        self.by_job.setdefault(call.job, {})[uid] = call
+        self.model.changed(call.job)
         try:
             return await call.answer
         finally:
@@ -149,32 +155,45 @@ class Barrier:
     def _unpark(self, call: Call) -> None:
         if self.parked.get(call.uid) is call:
             del self.parked[call.uid]
-        calls = self.by_job.get(call.job) if call.job is not None else None
-        if calls is not None and calls.get(call.uid) is call:
+        self._wait_no_more(call)
+
+    def _wait_no_more(self, call: Call) -> None:
+        calls = self.by_job.get(call.job, {})
+        if calls.get(call.uid) is call:
             del calls[call.uid]
-            if not calls and call.job is not None:
+            if not calls:
                 del self.by_job[call.job]
 
     # --- opening ----------------------------------------------------------------------------
 
-    def evaluate(self, job: JobKey) -> None:
-        """Open the barrier of a job, if it is whole; called whenever something about it changed."""
-        calls = [c for c in self.by_job.get(job, {}).values() if c.uid not in self.commits]
-        for call in calls:
-            if call.uid not in self.model.ledger:
-                self._answer(call, GONE)
-        calls = [call for call in calls if call.uid in self.parked]
-        if not calls or not self._whole(job):
+    def look(self, uid: PodUid) -> None:
+        """Answer the call of a pod that is gone or is to go; called when the pod changed."""
+        call = self.parked.get(uid)
+        if call is None or uid in self.commits:
             return
+        entry = self.model.ledger.get(uid)
+        if entry is None:
+            self._answer(call, GONE)
+        elif entry.leaving:
+            self.model.ledger.lose(uid, self.model.now())
+            self._answer(call, REPLACED)
+
+    def evaluate(self, job: JobKey | None) -> None:
+        """Open the barrier of a job, if it is whole; called whenever something about it changed."""
+        waiting = self.by_job.get(job)
+        if not waiting or not self._whole(job):
+            return
+        calls = list(waiting.values())
         refused = self._refused(calls)
         for call in refused:
             self.refuse(call.uid, NO_ROOM)
         if refused and not self._whole(job):
             return
-        self._commit([call for call in calls if call not in refused])
+        # Not those that were refused, nor any that a change on the way has taken care of.
+        self._commit([call for call in calls if waiting.get(call.uid) is call])
 
-    def _whole(self, job: JobKey) -> bool:
-        if not self.enabled:
+    def _whole(self, job: JobKey | None) -> bool:
+        if job is None or not self.enabled:
             return True
         info = self.model.cluster.jobs.get(job)
         if info is None or self._at_most(job, info) < info.min_available:
@@ -184,9 +203,9 @@ class Barrier:
     def _at_most(self, job: JobKey, info: JobInfo) -> int:
         """Return a bound for what `job_ready` counts, without looking at every member."""
         total = info.counts.total
-        unseen = sum(map(len, self.model.committed.values()))
+        unseen = len(self.commits) + sum(map(len, self.model.committed.values()))
         there = total.count(Status.BOUND | Status.RUNNING | Status.SUCCEEDED)
-        return there + total.pending_best_effort + len(self.by_job.get(job, ())) + unseen
+        return there + total.best_effort + len(self.by_job.get(job, ())) + unseen
 
     def _status(self, task: Task) -> Status:
         """Return a task's status as the barrier sees it: Released members are Pending."""
@@ -216,6 +235,8 @@ class Barrier:
 
     def refuse(self, uid: PodUid, text: str) -> None:
         """Answer a parked member with an error and have it replaced; the others wait on."""
+        if uid in self.commits:
+            return
         call = self.parked.get(uid)
         self.model.ledger.lose(uid, self.model.now())
         if call is not None:
@@ -225,17 +246,21 @@ class Barrier:
     def _commit(self, calls: Iterable[Call]) -> None:
         for call in calls:
             call.opened = self.model.now()
+            self._wait_no_more(call)
             self.committing.setdefault(call.node, set()).add(call.uid)
             task = asyncio.create_task(self._post(call), name=f"bind {call.uid}")
             self.commits[call.uid] = task
 
-    async def _post(self, call: Call) -> str:
+    async def _post(self, call: Call) -> None:
         """Post one binding and answer its call; a call that is lost meanwhile changes nothing."""
         entry = self.model.ledger.get(call.uid)
         try:
             text = await self.post(entry, call.node) if entry is not None else GONE
         except asyncio.CancelledError:
             text = SHUTTING_DOWN
+        except Exception:
+            log.exception("binding of pod %s", call.uid)
+            text = FAILED
         finally:
             self.commits.pop(call.uid, None)
             waiting = self.committing.get(call.node, set())
@@ -248,18 +273,17 @@ class Barrier:
             self.model.commit(call.uid, call.node)
             self.on_bound(call.opened - call.since, self.model.now() - call.opened)
         self._answer(call, text)
-        return text
 
     # --- ending -----------------------------------------------------------------------------
 
     def node_gone(self, node: str) -> None:
         """Refuse the members that wait for a node which is no more."""
         for call in [c for c in self.parked.values() if c.node == node]:
-            if call.uid not in self.commits:
-                self.refuse(call.uid, NO_ROOM)
+            self.refuse(call.uid, NO_ROOM)
 
     async def close(self) -> None:
-        """Answer every parked call; wait for the bindings that are being posted."""
+        """Answer every call, parked or to come; wait for the bindings that are being posted."""
+        self.closing = True
         for call in list(self.parked.values()):
             if call.uid not in self.commits:
                 self._answer(call, SHUTTING_DOWN)

@@ -39,6 +39,8 @@ class ConfigurationFile:
             text = self._path.read_text(encoding="utf-8")
         except OSError as error:
             return self._refuse(f"{self._path}: {error.strerror}")
+        except UnicodeDecodeError as error:
+            return self._refuse(f"{self._path}: {error.reason}")
         if text == self._text:
             return False
         self._text = text

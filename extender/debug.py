@@ -64,6 +64,8 @@ def make_app(
             for e in model.ledger
         ]
         counts = {
+            # What was written down here and is still on its way to the API server.
+            "unanswered": len(engine.statuses.outbox) + len(barrier.commits),
             "parked": len(barrier.parked),
             "calls": barrier.calls,
             "errors": barrier.errors,

@@ -56,6 +56,8 @@ class Engine:
     metrics: Metrics
     past: deque[Past] = field(default_factory=lambda: deque(maxlen=KEPT_SESSIONS))
     sessions: int = 0
+    #: what the last session warned of; a repetition tells nothing new
+    warned: frozenset[str] = frozenset()
     #: when the loop last went round, in monotonic seconds
     turned: float = 0.0
     _awake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -101,10 +103,17 @@ class Engine:
         self.metrics.session_seconds.observe(seconds)
         self.metrics.placements.inc(applied.placed)
         self.metrics.dropped.inc(applied.dropped)
-        if plan.allocations or plan.enqueued or plan.warnings:
+        warns = self._warn(plan)
+        if plan.allocations or plan.enqueued or warns:
             self.past.append(past)
         if applied.dropped:
             self.wake()
-        for warning in plan.warnings:
-            log.warning("%s", warning, extra={"session": plan.session})
         return past
+
+    def _warn(self, plan: Plan) -> bool:
+        """Log what the session before did not warn of; return whether there is any."""
+        fresh = [warning for warning in plan.warnings if warning not in self.warned]
+        self.warned = frozenset(plan.warnings)
+        for warning in fresh:
+            log.warning("%s", warning, extra={"session": plan.session})
+        return bool(fresh)

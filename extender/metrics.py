@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pumice.kube import metrics
 
+GANG_WAIT_SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300)
+
 
 class Metrics:
     """All metrics of one process."""
@@ -14,7 +16,9 @@ class Metrics:
             "session_duration_seconds", "Time from snapshot to applied plan."
         )
         self.gang_wait_seconds = made.histogram(
-            "bind_gang_wait_seconds", "Time that a bind call waited for its gang."
+            "bind_gang_wait_seconds",
+            "Time that a bind call waited for its gang.",
+            buckets=GANG_WAIT_SECONDS,
         )
         self.bind_seconds = made.histogram(
             "bind_duration_seconds", "Time of a bind call without the wait for its gang."

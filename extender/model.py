@@ -8,13 +8,13 @@ runs in a thread of its own, on a snapshot; its decisions come back and are appl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pumice.core import names
 from pumice.core.api.core import Node, Pod
 from pumice.core.cluster import Cluster
 from pumice.core.ids import JobKey, PodUid
-from pumice.core.ledger import Arm, Entry, Ledger, State
+from pumice.core.ledger import Arm, Entry, Ledger, PodView, State
 from pumice.core.model.tasks import Task
 from pumice.core.steering import arm_of, group_of, view_of
 
@@ -37,20 +37,27 @@ class Model:
     avoided: dict[str, float] = field(default_factory=dict)
     #: node -> bindings that the API server accepted and the watch has not shown yet
     committed: dict[str, set[PodUid]] = field(default_factory=dict)
-    #: called with the job of a pod that changed or went
-    listeners: list[Callable[[JobKey], None]] = field(default_factory=list)
+    #: called with a pod of ours that changed or went, before the listeners
+    watchers: list[Callable[[PodUid], None]] = field(default_factory=list)
+    #: called with the job, if any, of a pod that changed or went
+    listeners: list[Callable[[JobKey | None], None]] = field(default_factory=list)
 
     # --- the world shows something ----------------------------------------------------------
 
-    def set_pod(self, pod: Pod) -> None:
-        """Take note of a pod, of whatever scheduler."""
-        if pod.spec.scheduler_name not in self.scheduler_names:
-            self.cluster.set_pod(pod)
-            return
+    def set_pod(self, pod: Pod) -> bool:
+        """Take note of a pod, of whatever scheduler; return whether a session would see it."""
         uid = PodUid(pod.metadata.uid)
+        before = self.cluster.task(uid)
+        if pod.spec.scheduler_name in self.scheduler_names:
+            self._set_own_pod(uid, pod)
+        else:
+            self.cluster.set_pod(pod)
+        return self.cluster.task(uid) != before
+
+    def _set_own_pod(self, uid: PodUid, pod: Pod) -> None:
         known = self.ledger.get(uid)
         was = known.state if known else None
-        entry = self.ledger.observe(view_of(pod), self.now())
+        entry = self.ledger.observe(self._view(uid, pod), self.now())
         self.cluster.set_pod(pod)
         if pod.spec.node_name:
             self._shown_bound(uid, pod.spec.node_name)
@@ -58,7 +65,14 @@ class Model:
             self._shown_unbound(uid, pod, entry)
         if entry is not None and entry.state is State.RELEASED and was in (None, State.HELD):
             self.adopted.add(uid)
-        self.changed(group_of(pod))
+        self._tell(uid, group_of(pod))
+
+    def _view(self, uid: PodUid, pod: Pod) -> PodView:
+        view = view_of(pod)
+        if uid in self.pending and uid not in self.ledger:
+            # It was known and had no plan, or lost it: what is still written on it is none.
+            return replace(view, pin="", nominated="")
+        return view
 
     def remove_pod(self, uid: PodUid) -> None:
         """Forget a pod that is gone."""
@@ -66,7 +80,7 @@ class Model:
         entry = self.ledger.drop(uid)
         self._shown_bound(uid, entry.node if entry else "")
         self.cluster.remove_pod(uid)
-        self.changed(task.job if task else None)
+        self._tell(uid, task.job if task else None)
 
     def set_node(self, node: Node) -> bool:
         """Take note of a node; return whether anything changed that placement looks at."""
@@ -90,10 +104,14 @@ class Model:
         return None if i is None else self.cluster.nodes.infos[i].labels.get(key)
 
     def changed(self, job: JobKey | None) -> None:
-        """Tell the listeners that something about a job changed."""
-        if job is not None:
-            for listener in self.listeners:
-                listener(job)
+        """Tell the listeners that something about a job, or about a pod of none, changed."""
+        for listener in self.listeners:
+            listener(job)
+
+    def _tell(self, uid: PodUid, job: JobKey | None) -> None:
+        for watcher in self.watchers:
+            watcher(uid)
+        self.changed(job)
 
     # --- we do something --------------------------------------------------------------------
 
@@ -117,6 +135,15 @@ class Model:
         """Take the plan from a pod that is not pinned; the next session makes another one."""
         self.ledger.drop(uid)
         self.cluster.forget(uid)
+
+    def hold_again(self, uid: PodUid) -> None:
+        """Take the plan from a pod whose release was refused; see what the pod says itself."""
+        self.ledger.hold_again(uid, self.now())
+        self.cluster.forget(uid)
+        pod = self.pending.get(uid)
+        if pod is not None:
+            # Somebody else may have taken its gate off, which is why the release was refused.
+            self.set_pod(pod)
 
     def move(self, uid: PodUid, node: str) -> None:
         """Move the charge of a pod to the node that kube-scheduler took instead."""

@@ -43,12 +43,14 @@ class Nacks:
         """Replace the members that were refused; give up the gangs that wait in vain."""
         now = self.model.now()
         entries = self.model.ledger.in_flight_entries()
-        released = [e for e in entries if e.state is State.RELEASED]
+        released = [e for e in entries if e.state is State.RELEASED and not e.leaving]
         newest_arrival = max((e.since for e in entries if e.state is State.ARRIVED), default=0.0)
         for entry in released:
             if self._is_refused(entry, now, newest_arrival):
                 self._nack(entry, now)
         self._give_up({e.job for e in entries if e.job is not None}, now)
+        for job in self.last.keys() - self.model.cluster.jobs.keys():
+            del self.last[job]
 
     def _is_refused(self, entry: Entry, now: float, newest_arrival: float) -> bool:
         if entry.refused_since is not None:
@@ -60,9 +62,8 @@ class Nacks:
         reason, message = entry.verdict
         if entry.job is not None:
             self.last[entry.job] = (now, f"{entry.name} on {entry.node}: {reason} {message}")
-        entry.refused_since = None
-        entry.since = now
-        entry.verdict_at_release = entry.verdict
+        # Were nobody to be asked for another pod, this one is refused again after a while.
+        entry.refused_since = entry.since = now
         self.releases.replace(entry.uid, entry.node)
 
     def _give_up(self, jobs: set[JobKey], now: float) -> None:
@@ -70,7 +71,7 @@ class Nacks:
             del self.starved[job]
         for job in jobs:
             info = self.model.cluster.jobs.get(job)
-            if info is None or job_ready(info):
+            if info is not None and job_ready(info):
                 self.starved.pop(job, None)
             elif now - self.starved.setdefault(job, now) >= GIVE_UP_S:
                 del self.starved[job]

@@ -4,13 +4,20 @@ Posting bindings: at most `SLOTS` at a time, retried inside the open call.
 A binding carries the pod's uid, so it can be sent again: a pod that is on the node already is a
 success, whoever's answer was lost. The API server being away is waited out for as long as the
 call is open; what it refuses for good is told to the caller in a text that names no internals.
+
+A gang must not stand half bound for long, so bindings that were begun go before others. One that
+failed alone leaves its slot while it waits, and has it again before every younger one. When the
+server is away, or asks us to come back later, all would fare alike: those that have a slot keep
+it and try again, and no other gang is begun.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import random
+from itertools import count
 
+from extender.slots import Slots
 from pumice.core.ledger import Entry
 from pumice.kube.client import Client
 from pumice.kube.clock import Clock
@@ -23,12 +30,13 @@ from pumice.kube.errors import (
     TooManyRequests,
 )
 from pumice.kube.resources import PODS
+from pumice.kube.retry import Backoff
 
 log = logging.getLogger(__name__)
 
 SLOTS = 64
 FIRST_WAIT_S = 0.05
-LAST_WAIT_S = 2.0
+LAST_WAIT_S = 1.0
 REFUSED = "the API server refused the binding"
 GONE = "the pod is gone"
 
@@ -36,27 +44,37 @@ GONE = "the pod is gone"
 class Poster:
     """Posts bindings with the client's rights."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, rng: random.Random | None = None) -> None:
         self._client = client
         self._clock = clock
-        self._slots = asyncio.Semaphore(SLOTS)
+        self._rng = rng or random.SystemRandom()
+        self._slots = Slots(SLOTS)
+        self._claims = count()
 
     async def post(self, entry: Entry, node: str) -> str:
         """Bind a pod to a node; return "" once it is, else what is wrong."""
-        wait_s = FIRST_WAIT_S
+        claim = next(self._claims)
+        backoff = Backoff(self._rng, base_s=FIRST_WAIT_S, cap_s=LAST_WAIT_S)
+        while True:
+            async with self._slots.taken(claim):
+                answer = await self._insist(entry, node, backoff)
+            if answer is not None:
+                return answer
+            await self._clock.sleep(backoff.next_s())
+
+    async def _insist(self, entry: Entry, node: str, backoff: Backoff) -> str | None:
+        """Post until the server has looked at it; None where it is to be tried again later."""
         while True:
             try:
-                async with self._slots:
-                    await self._client.bind(entry.namespace, entry.name, uid=entry.uid, node=node)
-            except (TooManyRequests, ServerError, Disconnected) as error:
+                await self._client.bind(entry.namespace, entry.name, uid=entry.uid, node=node)
+            except (Disconnected, TooManyRequests) as error:
                 log.info("binding of %s/%s: %s", entry.namespace, entry.name, error)
-                await self._clock.sleep(wait_s)
-                wait_s = min(2 * wait_s, LAST_WAIT_S)
+                await self._clock.sleep(backoff.next_s())
+            except ServerError as error:
+                log.info("binding of %s/%s: %s", entry.namespace, entry.name, error)
+                return None
             except Conflict:
-                answer = await self._after_conflict(entry, node)
-                if answer is not None:
-                    return answer
-                await self._clock.sleep(wait_s)
+                return await self._after_conflict(entry, node)
             except NotFound:
                 return GONE
             except ApiError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pumice.core.cluster import Cluster
 from pumice.core.model.tasks import Task
-from pumice.core.resources import plus, shortages
+from pumice.core.resources import UNLIMITED, over_limit
 
 
 def within_queue(cluster: Cluster, task: Task) -> bool:
@@ -20,10 +20,5 @@ def within_queue(cluster: Cluster, task: Task) -> bool:
     queue = cluster.queues.get(job.queue)
     if queue is None or not queue.is_open:
         return False
-    if queue.capability is None:
-        return True
-    held = cluster.space.vector(None)
-    for other in cluster.jobs.values():
-        if other.queue == job.queue:
-            held = plus(held, other.allocated)
-    return not any(row in task.cls.rows for row in shortages(held, queue.capability))
+    bound = queue.bound(cluster.space.size)
+    return not over_limit(cluster.allocated(job.queue), bound, task.cls.req, UNLIMITED)

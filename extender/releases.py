@@ -76,12 +76,13 @@ class Releases:
         """Give up a pod's plan: it cannot run on `node`, which counts as full for a while."""
         if node:
             self.model.avoid(node)
-        pod = self.model.pending.get(uid)
-        if pod is None:
+        pod, entry = self.model.pending.get(uid), self.model.ledger.get(uid)
+        if pod is None or entry is None or entry.leaving:
             return
         self.replaced += 1
         if steering.arm_of(pod, 1) is Arm.PIN:
-            self.writes.patch(pod, steering.out_of_sync_patch())
+            self.model.ledger.leave(uid)
+            self.writes.patch(pod, steering.out_of_sync_patch(), self._not_asked(uid))
         else:
             self.model.withdraw(uid)
 
@@ -91,8 +92,8 @@ class Releases:
             self._next_wave(gang)
         while self.queue:
             gang = self.queue[0]
-            busy = self.model.ledger.in_flight()
-            if busy and busy + gang.size() > self.window:
+            busy = self.model.ledger.in_window() + sum(other.size() for other in self.underway)
+            if busy and busy + gang.size() > self.window and self._has_any(gang):
                 return
             self.queue.popleft()
             self.underway.append(gang)
@@ -117,6 +118,11 @@ class Releases:
         if not gang.waves and gang in self.underway:
             self.underway.remove(gang)
 
+    def _has_any(self, gang: Gang) -> bool:
+        """Tell whether any pod of a gang that waits is still there, with its plan."""
+        entries = (self.model.ledger.get(uid) for wave in gang.waves for uid in wave)
+        return any(entry is not None and entry.planned for entry in entries)
+
     def _is_through(self, uid: PodUid) -> bool:
         entry = self.model.ledger.get(uid)
         return entry is None or not (entry.planned or entry.state is State.RELEASED)
@@ -136,21 +142,27 @@ class Releases:
             self.writes.patch(pod, steering.pin_patch(pod, entry.node), self._released(uid))
             return
         if arm is Arm.NOMINATE:
-            self.writes.patch_status(pod, steering.nominate_patch(entry.node))
+            self.nominate(uid)
         self.writes.patch(pod, steering.ungate_patch(pod), self._released(uid))
 
     def nominate(self, uid: PodUid) -> None:
-        """Send the nomination of a pod that has no gate."""
+        """Send the nomination of a pod, unless it stands there already."""
         entry, pod = self.model.ledger.get(uid), self.model.pending.get(uid)
-        if entry is not None and pod is not None:
-            self.writes.patch_status(pod, steering.nominate_patch(entry.node))
+        if entry is None or pod is None or pod.status.nominated_node_name == entry.node:
+            return
+        self.writes.patch_status(pod, steering.nominate_patch(entry.node))
 
     def _released(self, uid: PodUid) -> Failed:
         def failed(error: Exception) -> None:
             # The gate is still on, and there is no plan any more: the next session makes one.
             entry = self.model.ledger.get(uid)
             if entry is not None and entry.state is State.RELEASED:
-                self.model.ledger.hold_again(uid, self.model.now())
-                self.model.cluster.forget(uid)
+                self.model.hold_again(uid)
+
+        return failed
+
+    def _not_asked(self, uid: PodUid) -> Failed:
+        def failed(error: Exception) -> None:
+            self.model.ledger.leave(uid, leaving=False)
 
         return failed

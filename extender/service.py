@@ -26,7 +26,7 @@ from extender.watching import Watching
 from extender.writes import OutboxWrites
 from pumice.core import names
 from pumice.core.cluster import Cluster
-from pumice.core.ids import PodUid
+from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.tasks import Task
 from pumice.kube.client import Client
 from pumice.kube.clock import Clock, SystemClock
@@ -123,8 +123,15 @@ class Service:
             lambda: watching.age(clock.monotonic()),
             metrics,
         )
-        model.listeners += [barrier.evaluate, lambda _: releases.pump()]
         synced = asyncio.Event()
+
+        def adopt(_: JobKey | None) -> None:
+            # Before any call for the pod can come.
+            if model.adopted and synced.is_set():
+                check_adopted(model, releases, queue_allows)
+
+        model.watchers.append(barrier.look)
+        model.listeners += [adopt, barrier.evaluate, lambda _: releases.pump()]
         verbs = EngineVerbs(model, barrier, lambda: configuration.current, clock, synced)
         pages = make_app(model, engine, barrier, metrics, watching.missing, clock)
         return cls(
@@ -170,7 +177,6 @@ class Service:
         while True:
             await self.clock.sleep(TICK_S)
             try:
-                check_adopted(self.model, self.releases, self.queue_allows)
                 self.nacks.check()
                 self.releases.pump()
                 self.metrics.in_flight.set(self.model.ledger.in_flight())

@@ -44,13 +44,14 @@ class Watching:
         wake: Callable[[], None],
         node_gone: Callable[[str], None],
     ) -> Watching:
-        """Make the informers that feed `model`; `wake` is called after every change."""
+        """Make the informers that feed `model`; `wake` is called after changes that matter."""
         cluster = model.cluster
 
         def pod(event: Event[Pod, None]) -> None:
             match event:
                 case Added(_, obj) | Updated(_, obj, _):
-                    model.set_pod(obj)
+                    if not model.set_pod(obj):
+                        return
                 case Deleted(_, uid, _):
                     model.remove_pod(PodUid(uid))
             wake()

@@ -6,6 +6,8 @@ Commands import what they need when they run, so that `--help` and completion ar
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from pumice.cli import cluster
@@ -27,6 +29,21 @@ def demo() -> None:
     from pumice.cli.demo import run
 
     run()
+
+
+@app.command()
+def release(
+    every: Annotated[bool, typer.Option("--all", help="release every held pod")] = False,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="of this one alone")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only list them")] = False,
+    kubeconfig: Annotated[str | None, typer.Option(help="default: as kubectl has it")] = None,
+) -> None:
+    """Let pods go that Pumice holds: when it is uninstalled, or on the way back to Volcano."""
+    if not every:
+        raise typer.BadParameter("say --all: every pod that is held will be released")
+    from pumice.cli.release import run
+
+    raise typer.Exit(run(namespace, dry_run, kubeconfig))
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.snapshots import Snapshot
-from pumice.core.model.tasks import Status, Task
+from pumice.core.model.tasks import Status, Task, TaskClass
 from pumice.core.phases import phase_of
 from pumice.core.plan import (
     Allocate,
@@ -261,10 +261,13 @@ class Closing:
     def _queues(self) -> Iterable[QueueUse]:
         """Add up what each queue holds, and let its ancestors hold it too."""
         held: dict[str, Floats] = {q: s.allocated for q, s in self.snapshot.usage.items()}
+        placed: Counter[tuple[str, TaskClass]] = Counter()
         for commitment in self.space.committed:
             queue = self.space.jobs[commitment.job].queue
-            for cls, n in Counter(task.cls for task in commitment.tasks).items():
-                held[queue] = plus(held[queue], cls.req * n)
+            for task in commitment.tasks:
+                placed[queue, task.cls] += 1
+        for (queue, cls), n in placed.items():
+            held[queue] = plus(held[queue], cls.req * n)
         total: dict[str, Floats] = {}
         for name, amount in held.items():
             for queue in self._with_ancestors(name):

@@ -30,7 +30,7 @@ from pumice.core.model.signatures import selector_keys
 from pumice.core.model.snapshots import Snapshot
 from pumice.core.model.tasks import COMPLETED_STATUSES, Status, Task, TaskClasses, TaskSource
 from pumice.core.quantity import QuantityError
-from pumice.core.resources import EPSILON, ResourceSpace, minus, shortages
+from pumice.core.resources import EPSILON, Floats, ResourceSpace, minus, shortages
 from pumice.core.usage import QueueUsage
 
 VOLCANO: frozenset[str] = frozenset({names.DEFAULT_SCHEDULER})
@@ -316,6 +316,11 @@ class Cluster:
             if other.uid == uid or (other.uid in self._assumed and other.uid not in counted):
                 used = minus(used, other.cls.req)
         return self._names(shortages(task.cls.req, self.nodes.alloc[:, i] - used), task)
+
+    def allocated(self, queue: str) -> Floats:
+        """Return what the jobs of a queue hold now, what is merely held for them included."""
+        self._usage.settle(self._jobs)
+        return self._usage.of(queue).allocated
 
     def overcommitted(self) -> list[str]:
         """Return the nodes on which more is bound, by anyone, than is allocatable."""

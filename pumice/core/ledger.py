@@ -66,6 +66,8 @@ class PodView:
     verdict: Verdict = NO_VERDICT
     gone: bool = False
     """It is finished, or being deleted before it was bound."""
+    leaving: bool = False
+    """Its controller was asked to put another in its place."""
 
 
 @dataclass(slots=True)
@@ -88,6 +90,10 @@ class Entry:
     refused_since: float | None = None
     #: another program nominated a node for it (volumes being bound): that is progress
     in_prebind: bool = False
+    #: another pod is to take its place: it is neither bound nor asked for again
+    leaving: bool = False
+    #: kube-scheduler had it before it was planned: it takes no place in the release window
+    loose: bool = False
 
     @property
     def planned(self) -> bool:
@@ -106,6 +112,8 @@ class Ledger:
     _entries: dict[PodUid, Entry] = field(default_factory=dict)
     _by_job: dict[JobKey, dict[PodUid, Entry]] = field(default_factory=dict)
     _in_flight: set[PodUid] = field(default_factory=set)
+    #: those of them that are loose
+    _loose: set[PodUid] = field(default_factory=set)
 
     # --- reading -------------------------------------------------------------------------
 
@@ -127,8 +135,12 @@ class Ledger:
         return self._by_job.get(job, {}).values()
 
     def in_flight(self) -> int:
-        """Return how many pods are Released or Arrived: what the release window counts."""
+        """Return how many pods are Released or Arrived."""
         return len(self._in_flight)
+
+    def in_window(self) -> int:
+        """Return how many of them we have let go: what the release window counts."""
+        return len(self._in_flight) - len(self._loose)
 
     def in_flight_entries(self) -> list[Entry]:
         """Return the entries that are Released or Arrived."""
@@ -194,7 +206,11 @@ class Ledger:
     def _judge(self, entry: Entry, pod: PodView, now: float) -> None:
         """Follow PodScheduled: a verdict other than the one at release starts the clock."""
         entry.verdict = pod.verdict
+        entry.leaving = entry.leaving or pod.leaving
         entry.in_prebind = entry.arm is Arm.PIN and bool(pod.nominated)
+        if pod.held:
+            # Nobody has tried to place it yet, so this is what we say of it ourselves.
+            entry.verdict_at_release = pod.verdict
         refused = (
             entry.state is State.RELEASED
             and pod.verdict not in (NO_VERDICT, entry.verdict_at_release)
@@ -211,6 +227,7 @@ class Ledger:
         if entry is None:
             return None
         self._in_flight.discard(uid)
+        self._loose.discard(uid)
         if entry.job is not None:
             self._leave(entry)
         return entry
@@ -241,6 +258,8 @@ class Ledger:
             node,
             arm,
             pod.verdict,
+            pod.verdict,
+            loose=True,
         )
         self._insert(entry)
         return entry
@@ -276,6 +295,12 @@ class Ledger:
             entry.verdict_at_release = entry.verdict
             self._to(entry, State.RELEASED, now)
 
+    def leave(self, uid: PodUid, leaving: bool = True) -> None:
+        """Note that another pod is to take this one's place, or that nobody could be asked."""
+        entry = self._entries.get(uid)
+        if entry is not None:
+            entry.leaving = leaving
+
     def bound(self, uid: PodUid, now: float) -> None:
         """Note that the API server accepted the binding."""
         entry = self._entries.get(uid)
@@ -303,8 +328,11 @@ class Ledger:
     def _count(self, entry: Entry) -> None:
         if entry.state in (State.RELEASED, State.ARRIVED):
             self._in_flight.add(entry.uid)
+            if entry.loose:
+                self._loose.add(entry.uid)
         else:
             self._in_flight.discard(entry.uid)
+            self._loose.discard(entry.uid)
 
     def _insert(self, entry: Entry) -> None:
         self._entries[entry.uid] = entry

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 # Pumice's own.
+NAMESPACE: Final = "pumice-system"
 GATE_HELD: Final = "pumice.dev/held"
 MARKER_RESOURCE: Final = "pumice.dev/batch-pod"
 PLANNED_NODE: Final = "pumice.dev/planned-node"
@@ -36,6 +37,8 @@ QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
 QUEUE_ALLOCATION_GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"
 GROUP_MIN_MEMBER: Final = "scheduling.volcano.sh/group-min-member"
 CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"
+HIERARCHY: Final = "volcano.sh/hierarchy"
+HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
 
 # Volcano: behaviour of pods and groups.
 PREEMPTABLE: Final = "volcano.sh/preemptable"

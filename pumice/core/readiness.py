@@ -51,7 +51,7 @@ def roles_ready(job: JobInfo, counts: Counts, mask: int = READY_STATUSES) -> boo
 
     As in Volcano, minima that add up to more than the job's own minimum are not looked at.
     """
-    if job.min_available < sum(job.task_min_available.values()):
+    if not job.task_min_available or job.min_available < sum(job.task_min_available.values()):
         return True
     return all(_has(counts, role, mask) >= least for role, least in job.task_min_available.items())
 
@@ -63,7 +63,7 @@ def _has(counts: Counts, role: str, mask: int) -> int:
 
 def roles_valid(job: JobInfo) -> bool:
     """Return whether each role has so many tasks that its minimum can be reached."""
-    if job.min_available < sum(job.task_min_available.values()):
+    if not job.task_min_available or job.min_available < sum(job.task_min_available.values()):
         return True
     roles = job.counts.roles
     return all(

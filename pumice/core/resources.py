@@ -145,6 +145,8 @@ def plus(a: Floats, b: Floats) -> Floats:
     """Return the sum; the longer vector decides the length."""
     if a.size == b.size:
         return a + b
+    if not a.size:
+        return b
     size = max(a.size, b.size)
     return pad(a, size) + pad(b, size)
 
@@ -189,11 +191,15 @@ def over_limit(amount: Floats, limit: Floats, asked: Floats, missing: float = 0.
 
     Volcano's `LessEqualWithDimensionAndResourcesName`: strict, without the tolerance.
     """
-    size = max(amount.size, limit.size, asked.size)
-    over = (pad(amount, size) > pad(limit, size, missing)) & (pad(asked, size) > 0)
-    over[PODS] = False
-    rows: list[int] = np.flatnonzero(over).tolist()
-    return rows
+    amounts, limits = amount.tolist(), limit.tolist()
+    over = []
+    for row, wanted in enumerate(asked.tolist()):
+        if wanted <= 0 or row == PODS:
+            continue
+        held = amounts[row] if row < len(amounts) else 0.0
+        if held > (limits[row] if row < len(limits) else missing):
+            over.append(row)
+    return over
 
 
 def share(amount: float, whole: float) -> float:

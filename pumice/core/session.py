@@ -11,7 +11,9 @@ that plugins register, batch by batch, stand in `pumice.core.extension`.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import total_ordering
 from typing import Protocol
@@ -39,7 +41,7 @@ from pumice.core.plan import Enqueue, Plan, Reason
 from pumice.core.resources import Floats
 from pumice.core.statement import Statement
 from pumice.core.views import Views
-from pumice.core.workspace import total, workspace
+from pumice.core.workspace import workspace
 
 OrderKey = tuple[SortKey, ...]
 
@@ -92,7 +94,7 @@ class Session:
         self.points = Points()
         self.space = workspace(snapshot.nodes, snapshot.jobs, snapshot.active)
         #: what all nodes offer together
-        self.total: Floats = total(snapshot.nodes)
+        self.total: Floats = snapshot.nodes.alloc.sum(axis=1)
         ordered = sorted((self.space.jobs[key] for key in snapshot.active), key=_job_order)
         #: jobs with something to decide or to tell, by age; the rest are settled
         self.active: list[JobInfo] = [job for job in ordered if self._has_place(job)]
@@ -109,15 +111,18 @@ class Session:
             for option in tier:
                 build = plugin_named(option.name)
                 if build is None:
-                    self.findings.warnings.append(
-                        f"plugin {option.name} is not known, it is left out"
-                    )
+                    self._warn(f"plugin {option.name} is not available, it is left out")
                     continue
+                if option.has("enableHierarchy"):
+                    self._warn(f"plugin {option.name} has no hierarchy, the flag is left out")
                 plugin = build(option.arguments)
                 self.plugins.append(plugin)
                 plugin.on_session_open(self)
                 self.findings.warnings += option.arguments.faults.values()
         self.points.arrange(self.conf.tiers)
+
+    def _warn(self, text: str) -> None:
+        self.findings.warnings.append(text)
 
     # What is there.
 
@@ -315,8 +320,8 @@ class Session:
         return closing.plan(self.active, self.stranded)
 
 
-def _job_order(job: JobInfo) -> tuple[float, str]:
-    return job.order
+def _job_order(job: JobInfo) -> tuple[float, str, str]:
+    return (*job.order, job.key)
 
 
 def _faults(snapshot: Snapshot, jobs: Iterable[JobInfo]) -> Iterator[str]:
@@ -330,6 +335,28 @@ def _faults(snapshot: Snapshot, jobs: Iterable[JobInfo]) -> Iterator[str]:
 
 def run_session(snapshot: Snapshot, conf: Configuration, now: float, session_id: str) -> Plan:
     """Run one cycle and return its plan. Pure: same arguments, same plan."""
+    with _collector_paused():
+        return _run(snapshot, conf, now, session_id)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """
+    Keep the garbage collector from running.
+
+    A session makes many objects and leaves no cycles behind; looking for some in the middle of a
+    large one takes as long as the session itself.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _run(snapshot: Snapshot, conf: Configuration, now: float, session_id: str) -> Plan:
     ssn = Session(snapshot, conf, now, session_id)
     ssn.open()
     for name in conf.actions:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from pumice.core.ids import JobKey
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import Status, Task
 from pumice.core.workspace import Commitment, Trial, Workspace
@@ -128,9 +129,13 @@ class Statement:
 
 def commit_by_job(space: Workspace, tasks: Sequence[Task]) -> None:
     """Record decided tasks, those of one job together."""
-    for key, members in groupby(tasks, key=lambda task: task.job):
+    for key, members in groupby(tasks, key=_job_of):
         if key is not None:
             space.committed.append(Commitment(key, tuple(members)))
+
+
+def _job_of(task: Task) -> JobKey | None:
+    return task.job
 
 
 def dispatch(space: Workspace, job: JobInfo) -> None:

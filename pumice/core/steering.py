@@ -126,4 +126,5 @@ def view_of(pod: Pod) -> PodView:
         nominated=pod.status.nominated_node_name,
         verdict=verdict_of(pod),
         gone=pod.status.phase in FINISHED or deleted_unbound,
+        leaving=names.OUT_OF_SYNC in (pod.metadata.annotations or {}),
     )

@@ -66,6 +66,10 @@ class QueueUsage:
         """Return the sums of the queues that have jobs."""
         return dict(self._queues)
 
+    def of(self, queue: str) -> QueueSums:
+        """Return the sums of one queue."""
+        return self._queues.get(queue, _EMPTY)
+
     def active(self) -> frozenset[JobKey]:
         """Return the jobs that a session must look at."""
         return frozenset(self._active)

@@ -19,7 +19,6 @@ from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.nodes import NodeTable
 from pumice.core.model.tasks import Status, Task
-from pumice.core.resources import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +159,4 @@ def workspace(
     mine = dict(jobs)
     for key in own:
         mine[key] = jobs[key].clone()
-    return Workspace(nodes, mine, own)
-
-
-def total(nodes: NodeTable) -> Floats:
-    """Return what all nodes offer together."""
-    summed: Floats = nodes.alloc.sum(axis=1)
-    return summed
+    return Workspace(nodes.copy(), mine, own)

@@ -26,10 +26,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
+from pumice.kube import wire
 from pumice.kube.client import Client, Preconditions, Propagation
 from pumice.kube.clock import Clock, SystemClock
 from pumice.kube.errors import Disconnected, KubeError, ServerError, TooManyRequests
-from pumice.kube.patches import JsonPatch, MergePatch, StrategicPatch, mergeable, merged
+from pumice.kube.patches import JsonPatch, MergePatch, StrategicPatch, is_done, mergeable, merged
 from pumice.kube.resources import AnyResource, Object
 from pumice.kube.retry import Backoff
 
@@ -163,6 +166,8 @@ class _Entry:
     parts: list[_Part]
     since: float
     in_flight: bool = False
+    #: sent without an answer: it may have been applied
+    lost: bool = False
 
 
 class Outbox:
@@ -259,8 +264,11 @@ class Outbox:
         entry.in_flight = True
         write = _joined([p.write for p in parts])
         try:
-            obj = await self._send(write)
+            obj = await self._as_written(write) if entry.lost else None
+            if obj is None:
+                obj = await self._send(write)
         except (Disconnected, TooManyRequests, ServerError) as e:
+            entry.lost |= isinstance(e, Disconnected)
             return e
         except KubeError as e:
             _finish(parts, None, e)
@@ -282,6 +290,20 @@ class Outbox:
             observe(obj)
         except Exception:
             log.exception("%s: the answer could not be observed", _target(write))
+
+    async def _as_written(self, write: Write) -> Object | None:
+        """Return the object where it is as the write would leave it."""
+        if not isinstance(write, Merge | MergeByKey):
+            return None
+        path = write.resource.path(write.namespace, write.name)
+        answer = await self._client.call("GET", path)
+        found = msgspec.json.decode(answer)
+        given = {"metadata": {"uid": write.uid}} if write.uid else {}
+        by_key = isinstance(write, MergeByKey)
+        if not is_done(found, given) or not is_done(found, write.body, by_key=by_key):
+            return None
+        obj: Object = wire.decode(write.resource, answer)
+        return obj
 
     async def _send(self, write: Write) -> Object | None:
         """Send one write once."""

@@ -101,3 +101,22 @@ def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> Json:
         else:
             result[key] = value
     return result
+
+
+def is_done(obj: Any, change: Any, *, by_key: bool = False) -> bool:
+    """
+    Tell whether a merge patch, applied once more, would leave the object as it is.
+
+    With `by_key` the patch is a strategic one whose lists are of objects that merge by a key. A
+    patch that is done may be taken for one that is not, where it empties what is absent.
+    """
+    if isinstance(change, Mapping):
+        return isinstance(obj, Mapping) and all(
+            obj.get(key) is None if value is None else is_done(obj.get(key), value, by_key=by_key)
+            for key, value in change.items()
+        )
+    if by_key and isinstance(change, list):
+        return isinstance(obj, list) and all(
+            any(is_done(item, wanted, by_key=True) for item in obj) for wanted in change
+        )
+    return bool(obj == change)

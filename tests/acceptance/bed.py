@@ -17,7 +17,7 @@ import asyncio
 import subprocess
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -55,7 +55,8 @@ T = TypeVar("T")
 class Bed:
     """One test's view of the cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, unwatched: Collection[str] = ()) -> None:
+        """Prepare it; collections in `unwatched`, too large to follow, stay empty."""
         self.cluster = cluster
         self.plane = cluster.plane
         self.api: Api = cluster.plane.api
@@ -66,6 +67,7 @@ class Bed:
             name: Watched(self.api, path, changed=self.changed, keep_history=True)
             for name, path in PATHS.items()
         }
+        self._followed = [w for name, w in self._watched.items() if name not in unwatched]
         self.pods = self._watched["pods"]
         self.node_objects = self._watched["nodes"]
         self.jobs = self._watched["jobs"]
@@ -74,7 +76,7 @@ class Bed:
 
     def open(self) -> None:
         """Start watching and make a namespace to be alone in."""
-        for watched in self._watched.values():
+        for watched in self._followed:
             watched.start()
         self.namespace = self.new_namespace()
 
@@ -83,8 +85,12 @@ class Bed:
         try:
             self.clear()
         finally:
-            for watched in self._watched.values():
-                watched.stop()
+            self.stop()
+
+    def stop(self) -> None:
+        """Stop watching, and leave everything as it is."""
+        for watched in self._followed:
+            watched.stop()
 
     def new_namespace(self, prefix: str = "t") -> str:
         """Create a namespace and wait until pods can be created in it."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from pumice.local.scheduler import metric_sum
 from tests.acceptance.bed import Bed
 
 
@@ -61,5 +62,15 @@ class Sockets:
 
     def count(self) -> int:
         """Count them now."""
-        links = (fd.readlink() for fd in Path(f"/proc/{self.pid}/fd").iterdir())
-        return sum(str(link).startswith("socket:") for link in links)
+        return sum(self._is_socket(fd) for fd in Path(f"/proc/{self.pid}/fd").iterdir())
+
+    def _is_socket(self, fd: Path) -> bool:
+        try:
+            return str(fd.readlink()).startswith("socket:")
+        except FileNotFoundError:
+            return False  # closed since it was listed
+
+
+def extender_metric(bed: Bed, name: str, **labels: str) -> float:
+    """Return the sum of all series of one of the extender's metrics that carry the labels."""
+    return metric_sum(bed.cluster.extender.get("/metrics")[1].decode(), name, **labels)

@@ -15,12 +15,17 @@ class Length:
     name: str
     contention_rounds: int
     kills: int
+    backlog_gangs: int
     foreign_scheduler_s: float
     soak_s: float
 
 
-SHORT = Length("short", contention_rounds=2, kills=5, foreign_scheduler_s=30, soak_s=0)
-FULL = Length("full", contention_rounds=20, kills=50, foreign_scheduler_s=300, soak_s=300)
+SHORT = Length(
+    "short", contention_rounds=2, kills=5, backlog_gangs=30, foreign_scheduler_s=30, soak_s=0
+)
+FULL = Length(
+    "full", contention_rounds=20, kills=50, backlog_gangs=100, foreign_scheduler_s=300, soak_s=300
+)
 LENGTHS = {length.name: length for length in (SHORT, FULL)}
 
 

@@ -36,6 +36,8 @@ EXTENDER, CONTROLLERS = "pumice-extender", "pumice-controllers"
 PODS = "/api/v1/namespaces/default/pods"
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 NODE_CPU = 4
+QUIET_S = 6.0
+"""Long enough for the ledger to be read twice."""
 SERIAL = itertools.count()
 
 
@@ -45,6 +47,7 @@ class Extender:
     def __init__(self) -> None:
         self.entries: list[dict[str, str]] = []
         self.victims: list[str] = []
+        self.unanswered = 0
         app = web.Application()
         app.router.add_get("/debug/ledger", self._ledger)
         app.router.add_get("/debug/sessions", self._sessions)
@@ -67,7 +70,7 @@ class Extender:
         self.entries.append({**entry, "job": "", "node": node, "state": state, "since": "0"})
 
     async def _ledger(self, _: web.Request) -> web.Response:
-        return web.json_response({"entries": self.entries})
+        return web.json_response({"entries": self.entries, "unanswered": self.unanswered})
 
     async def _sessions(self, _: web.Request) -> web.Response:
         return web.json_response([{"id": "1", "victims": self.victims}])
@@ -269,6 +272,19 @@ async def test_a_ledger_that_lies_is_objected_to(stage: Stage) -> None:
         stage.extender.writes_down(false, "Bound", stage.nodes[1])
 
         assert await objections(auditor) == ["E"]
+
+
+async def test_a_ledger_is_compared_once_its_writes_are_answered(stage: Stage) -> None:
+    async with stage.auditor(rules="E") as auditor:
+        (pod,) = stage.gang(1)
+        stage.extender.unanswered = 1
+        stage.extender.writes_down(pod, "Bound", stage.nodes[0])
+        await asyncio.sleep(QUIET_S)
+        assert [v.object for v in (await auditor.so_far()).of("E")] == ["ledger"]
+        stage.bind(pod)
+        stage.extender.unanswered = 0
+
+        assert (await auditor.finish()).violations == []
 
 
 async def test_a_ledger_out_of_reach_is_objected_to(stage: Stage) -> None:

@@ -88,6 +88,14 @@ def node_of(case: str, part: str) -> str:
     return f"{case}-{part}" if part else case
 
 
+def nodes_of(name: str, case: Case) -> list[Object]:
+    """Return a case's nodes as they are in its first step."""
+    return [
+        a_node(node_of(name, part), labels={CASE: name, PART: part}, **room)
+        for part, room in case.steps[0].room.items()
+    ]
+
+
 def job_of(name: str, case: Case) -> Object:
     """Return the Job of a case: its pods go to the case's nodes, a task's to the task's own."""
     job = a_job(name, *case.tasks, min_available=case.min_available)
@@ -103,19 +111,11 @@ def bound(bed: Bed) -> dict[str, Counter[str]]:
 
 
 async def test_what_is_ready_starts_and_nothing_else(bed: Bed) -> None:
-    create_all(
-        bed.api,
-        NODES,
-        (
-            a_node(node_of(name, part), labels={CASE: name, PART: part}, cpu=0)
-            for name, case in CASES.items()
-            for part in case.steps[0].room
-        ),
-    )
+    create_all(bed.api, NODES, (node for name, case in CASES.items() for node in nodes_of(name, case)))
+    pods = sum(task["replicas"] for case in CASES.values() for task in case.tasks)
     async with bed.auditor() as auditor:
         bed.create(*(job_of(name, case) for name, case in CASES.items()))
-        everyone = sum(task["replicas"] for case in CASES.values() for task in case.tasks)
-        await bed.until(lambda: len(bed.pods) == everyone, PATIENCE_S, "all pods are there")
+        await bed.until(lambda: len(bed.pods) == pods, PATIENCE_S, "all pods are there")
         for number in range(STEPS):
             await take_step(bed, number)
             partitions = Counter(label(pod, PARTITION) for pod in bed.bound("partitions"))

@@ -14,8 +14,8 @@ NODES = 7
 
 async def test_a_member_whose_node_is_cordoned_starts_elsewhere(bed: Bed) -> None:
     bed.nodes(NODES, cpu=NODE_CPU)
-    async with behind_proxy(bed) as proxy, bed.auditor() as auditor:
-        with park(bed, proxy, auditor) as gang:
+    async with behind_proxy(bed) as proxy, bed.auditor():
+        with park(bed, proxy) as gang:
             await gang.is_parked()
             bed.cordon(gang.before[gang.last].node)
             await gang.let_go()
@@ -26,8 +26,8 @@ async def test_a_member_whose_node_is_cordoned_starts_elsewhere(bed: Bed) -> Non
 
 async def test_an_arrived_member_whose_node_shrank_starts_elsewhere(bed: Bed) -> None:
     bed.nodes(NODES, cpu=NODE_CPU)
-    async with behind_proxy(bed) as proxy, bed.auditor() as auditor:
-        with park(bed, proxy, auditor) as gang:
+    async with behind_proxy(bed) as proxy, bed.auditor():
+        with park(bed, proxy) as gang:
             await gang.is_parked()
             bed.resize(gang.before[gang.first].node, cpu="1")
             await gang.let_go()
@@ -42,9 +42,9 @@ async def test_without_the_barrier_the_gang_is_torn_apart_and_the_auditor_says_s
     bed.nodes(NODES, cpu=NODE_CPU)
     async with (
         behind_proxy(bed, "--barrier=off") as proxy,
-        bed.auditor(rules="ABCDF") as auditor,
+        bed.auditor() as auditor,
     ):
-        with park(bed, proxy, auditor) as gang:
+        with park(bed, proxy) as gang:
             await bed.until(lambda: len(bed.bound(NAME)) == SIZE - 1, 20, "all but the last bound")
             with pytest.raises(AssertionError, match="a member is bound"):
                 await gang.stays_parked()

@@ -27,8 +27,8 @@ async def test_a_member_whose_node_was_filled_by_others_starts_elsewhere(
     bed: Bed, index: int
 ) -> None:
     bed.nodes(7, cpu=NODE_CPU)
-    async with behind_proxy(bed) as proxy, bed.auditor() as auditor:
-        with park(bed, proxy, auditor) as gang:
+    async with behind_proxy(bed) as proxy, bed.auditor():
+        with park(bed, proxy) as gang:
             await gang.is_parked()
             member = gang.members[index]
             occupy(bed, gang.before[member].node, cpu=NODE_CPU)
@@ -41,16 +41,16 @@ async def test_a_member_whose_node_was_filled_by_others_starts_elsewhere(
 async def test_gangs_start_beside_a_default_scheduler_and_over_commitment_shows(
     bed: Bed, length: Length
 ) -> None:
-    bed.nodes(16, cpu=NODE_CPU)
+    bed.nodes(20, cpu=NODE_CPU)
     starts: list[float] = []
     async with (
         behind_proxy(bed) as proxy,
         default_scheduler(bed),
         bed.auditor(shared_nodes=True) as auditor,
     ):
-        async with Churn(bed, per_s=20, cpu="1") as churn:
+        async with Churn(bed, per_s=20, cpu="1", life_s=2) as churn:
             await bed.until(churn.bound, 10, "the default scheduler works")
-            with park(bed, proxy, auditor, size=SIZE, cpu=CPU) as gang:
+            with park(bed, proxy, size=SIZE, cpu=CPU) as gang:
                 await gang.is_parked()
                 await gang.let_go()
             starts.append(await started(bed, NAME))

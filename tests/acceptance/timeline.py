@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tests.acceptance.bed import JOB_NAME, Bed
+from tests.acceptance.bed import JOB_NAME, Bed, label
 from tests.acceptance.objects import Object
 
 NEVER = float("inf")
@@ -49,7 +49,7 @@ def lives(bed: Bed, job: str | None = None) -> list[Life]:
     found: dict[str, Life] = {}
     for at, kind, pod in list(bed.pods.history):
         meta = pod["metadata"]
-        name = meta.get("labels", {}).get(JOB_NAME, "")
+        name = label(pod, JOB_NAME) or ""
         if meta["namespace"] != bed.namespace or job not in (None, name):
             continue
         life = found.setdefault(meta["uid"], Life(meta["uid"], meta["name"], name, at))

@@ -2,7 +2,8 @@
 Reads the extender's debug endpoints: its ledger, and the removals that its sessions decided.
 
 The ledger is read twice in each quiet time, the rule's patience apart; not while the test has
-paused the auditor.
+paused the auditor. A ledger with writes whose answers are still to come is ahead of the API server
+and says so: it is read again when they have come.
 """
 
 from __future__ import annotations
@@ -33,9 +34,15 @@ class EntryWire(msgspec.Struct):
 
 
 class LedgerWire(msgspec.Struct):
-    """The ledger as the extender writes it, and how many *Error* answers it has given."""
+    """
+    The ledger as the extender writes it.
+
+    `unanswered` is how many of its writes have no answer yet, `errors` how many *Error* answers
+    it has given.
+    """
 
     entries: list[EntryWire]
+    unanswered: int = 0
     errors: int | None = None
 
 
@@ -90,6 +97,9 @@ class LedgerReader:
             self.failure = f"{self.url}: {type(error).__name__}: {error}"
             return
         self.failure = ""
+        self.history.error_answers = ledger.errors
+        if ledger.unanswered:
+            return
         entries = {
             e.uid: Entry(e.uid, e.namespace, e.name, e.node or "", e.state) for e in ledger.entries
         }
@@ -97,7 +107,6 @@ class LedgerReader:
         self.history.dumps.append(Dump(answered_at, entries))
         if self.changed_at < asked_at:
             self.reads.append(answered_at)
-        self.history.error_answers = ledger.errors
 
     async def read_decisions(self) -> bool:
         """Read what the last sessions decided to remove; return whether the extender answered."""

@@ -371,7 +371,7 @@ CASES = {
         waits={
             "j": "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending,"
             " 1 minAvailable; Pending: 1 Unschedulable. Origin reason is: resource in cluster is"
-            " overused: overused cpu"
+            " overused: overused cpu (9 asked for, 2 in the cluster)"
         },
     ),
     "without enqueue every group is tried": Case(
@@ -386,6 +386,21 @@ CASES = {
         [nodes(n0="2 8Gi"), a_job("bad", resources="plenty"), a_job("good")],
         {"good-0": "n0"},
         waits={"bad": "minResources: not a quantity: 'plenty'"},
+    ),
+    "a queue that holds its due in every dimension is passed over": Case(
+        [
+            nodes(n0="8 8Gi"),
+            a_queue("default", capability="1 8Gi pods=1"),
+            a_job("r", on=["n0"], phase="Running"),
+            a_job("j"),
+        ],
+        {},
+        a_conf("allocate", ["gang"], ["predicates", "proportion"]),
+        waits={
+            "j": "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending,"
+            " 1 minAvailable; Pending: 1 Unschedulable. Origin reason is: queue default holds all"
+            " that it deserves"
+        },
     ),
     "a closed queue gets nothing": Case(
         [nodes(n0="2 8Gi"), a_queue("default", state="Closed"), a_job("j")],

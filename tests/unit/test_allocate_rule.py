@@ -120,6 +120,20 @@ def test_the_plan_is_that_of_the_sequential_rule(world: World) -> None:
     assert placements(plan) == Naive(world).plan
 
 
+crowds = st.builds(
+    lambda sizes, tasks: World(sizes, [], [(1, [cpu]) for cpu in tasks]),
+    st.lists(st.integers(1, 20), min_size=1, max_size=4),
+    st.lists(st.integers(1, 2), max_size=60),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(crowds)
+def test_many_small_jobs_follow_the_sequential_rule(world: World) -> None:
+    plan = a_plan(ONLY_CPU, world.things())
+    assert placements(plan) == Naive(world).plan
+
+
 class OneByOne:
     """A predicate that allows everything and claims to depend on what was placed just now."""
 

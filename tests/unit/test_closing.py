@@ -237,7 +237,7 @@ EVENTS = {
         (
             "Normal",
             "Unschedulable",
-            "resource in cluster is overused: overused cpu",
+            "resource in cluster is overused: overused cpu (99 asked for, 4 in the cluster)",
         ),
     ),
     "the queue does not exist": Event(
@@ -274,7 +274,7 @@ def test_a_group_before_its_admission_tells_why_it_is_not_let_in() -> None:
     assert (group.phase, condition.reason, condition.message) == (
         "Pending",
         "NotEnoughResources",
-        "resource in cluster is overused: overused cpu",
+        "resource in cluster is overused: overused cpu (99 asked for, 4 in the cluster)",
     )
 
 

@@ -24,8 +24,9 @@ def a_view(
     nominated: str = "",
     verdict: tuple[str, str] = ("", ""),
     gone: bool = False,
+    leaving: bool = False,
 ) -> PodView:
-    return PodView(PodUid(uid), "ns", uid, JOB, held, node, pin, nominated, verdict, gone)
+    return PodView(PodUid(uid), "ns", uid, JOB, held, node, pin, nominated, verdict, gone, leaving)
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,59 @@ def test_a_refusal_is_a_new_verdict(
     entry = ledger.get(uid)
     assert entry is not None
     assert entry.refused_since == want
+
+
+def test_what_is_said_of_a_pod_behind_its_gate_is_no_refusal() -> None:
+    ledger, uid = Ledger(), PodUid("p")
+    ledger.observe(a_view(held=True), 1.0)
+    ledger.plan(uid, "n1")
+    ledger.release(uid, Arm.PIN, 2.0)
+
+    # A condition of our own, whose answer comes when the pod is about to be let go.
+    ours = ("Unschedulable", "no room")
+    ledger.observe(a_view(held=True, verdict=ours), 2.1)
+    ledger.observe(a_view(pin="n1", verdict=ours), 2.2)
+
+    entry = ledger.get(uid)
+    assert entry is not None
+    assert entry.refused_since is None
+    ledger.observe(a_view(pin="n1", verdict=("Unschedulable", "taint")), 3.0)
+    assert entry.refused_since == 3.0
+
+
+def test_a_loose_pod_keeps_its_old_verdict_when_its_call_is_lost() -> None:
+    ledger = Ledger()
+    shown = a_view(verdict=("SchedulerError", "not planned"))
+    entry = ledger.adopt(shown, "n1", Arm.NOMINATE, 1.0)
+    ledger.arrive(entry.uid, "n1", 2.0)
+    ledger.lose(entry.uid, 3.0)
+
+    ledger.observe(shown, 4.0)
+
+    assert entry.refused_since is None
+
+
+def test_the_window_leaves_out_pods_that_nobody_let_go() -> None:
+    ledger, uid = Ledger(), PodUid("p")
+    ledger.adopt(a_view("loose"), "n1", Arm.NOMINATE, 1.0)
+    ledger.observe(a_view(held=True), 1.0)
+    ledger.plan(uid, "n1")
+    ledger.release(uid, Arm.PIN, 2.0)
+    assert (ledger.in_flight(), ledger.in_window()) == (2, 1)
+
+    ledger.drop(PodUid("loose"))
+    ledger.bound(uid, 3.0)
+    assert (ledger.in_flight(), ledger.in_window()) == (0, 0)
+
+
+def test_a_pod_that_is_to_be_replaced_is_known_by_its_annotation() -> None:
+    ledger, uid = Ledger(), PodUid("p")
+    ledger.observe(a_view(pin="n1"), 1.0)
+    ledger.observe(a_view(pin="n1", leaving=True), 2.0)
+
+    entry = ledger.get(uid)
+    assert entry is not None
+    assert entry.leaving
 
 
 def test_release_needs_a_plan() -> None:

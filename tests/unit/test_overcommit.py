@@ -62,12 +62,13 @@ def test_overcommit(case: Case) -> None:
 
 def test_a_rejection_names_what_is_short() -> None:
     conf = a_conf("enqueue", ["overcommit"])
-    plan = a_plan(conf, a_node("n", "10 10G"), a_job("j", phase="Pending", resources="13 13G"))
+    plan = a_plan(conf, a_node("n", "10 10Gi"), a_job("j", phase="Pending", resources="13 13Gi"))
     (group,) = plan.groups
     assert group.event == (
         "Normal",
         "Unschedulable",
-        "resource in cluster is overused: overused cpu, overused memory",
+        "resource in cluster is overused: overused cpu (13 asked for, 10 in the cluster), "
+        "overused memory (13Gi asked for, 10Gi in the cluster)",
     )
     assert group.reason is not None
     numbers = {name: group.reason.numbers[name] for name in ("minimum cpu", "limit cpu")}

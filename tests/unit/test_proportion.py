@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -270,3 +271,70 @@ def test_a_queue_is_overused_when_it_holds_its_due_in_every_dimension() -> None:
     plugin = Proportion(Arguments())
     plugin.on_session_open(ssn)
     assert not plugin.overused(ssn.queues["default"])
+
+
+@dataclass(frozen=True)
+class Shared:
+    """How many pods each group gets in one session of the usual plugins."""
+
+    world: Sequence[Thing | Iterable[Thing]]
+    want: dict[str, int]
+
+
+SHARED = {
+    "a task beyond the queue's capability waits, a smaller one behind it does not": Shared(
+        [
+            a_node("n", "16 16Gi"),
+            a_queue("default", capability="4 64Gi"),
+            a_job("a", asks="3 1Gi", on=["n"], phase="Running"),
+            a_job("b", asks="4 1Gi", created=1),
+            a_job("c", asks="1 1Gi", created=2),
+        ],
+        {"c": 1},
+    ),
+    "a capability in devices": Shared(
+        [
+            a_node("n", "16 16Gi nvidia.com/gpu=8"),
+            a_queue("default", capability="80 128Gi nvidia.com/gpu=2"),
+            [thing for i in range(4) for thing in a_job(f"t{i}", asks="1 1Gi nvidia.com/gpu=1")],
+        ],
+        {"t0": 1, "t1": 1},
+    ),
+    "a contended cluster is split by weight": Shared(
+        [
+            a_node("n", "8 16Gi"),
+            [a_queue("light", weight=1, deserved="8"), a_queue("heavy", weight=3)],
+            a_job("light", 8, gang=1, queue="light"),
+            a_job("heavy", 8, gang=1, queue="heavy"),
+        ],
+        {"light": 2, "heavy": 6},
+    ),
+    "a guarantee that nobody uses is not lent": Shared(
+        [
+            a_node("n", "8 16Gi"),
+            [a_queue("kept", guarantee="4"), a_queue("open")],
+            a_job("o", 8, gang=1, queue="open"),
+        ],
+        {"o": 4},
+    ),
+    "queues that ask for different devices each get all of theirs": Shared(
+        [
+            a_node("n", "16 16Gi example.com/a=4 example.com/b=4"),
+            [a_queue("qa", weight=1), a_queue("qb", weight=3)],
+            a_job("a", 4, "100m example.com/a=1", gang=1, queue="qa"),
+            a_job("b", 4, "100m example.com/b=1", gang=1, queue="qb"),
+        ],
+        {"a": 4, "b": 4},
+    ),
+}
+USUAL = a_conf(
+    "enqueue allocate backfill",
+    ["priority", "gang", "conformance"],
+    ["overcommit", "drf", "predicates", "proportion", "nodeorder", "binpack"],
+)
+
+
+@pytest.mark.parametrize("case", SHARED.values(), ids=SHARED.keys())
+def test_what_queues_get(case: Shared) -> None:
+    placed = Counter(uid.rsplit("-", 1)[0] for uid in placements(a_plan(USUAL, *case.world)))
+    assert placed == case.want

@@ -1,4 +1,4 @@
-"""How the answers of plugins become one answer, and in which order they are asked."""
+"""What plugins register in a session, and what the session makes of it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,22 @@ import pytest
 
 from pumice.core import catalog
 from pumice.core.conf import Arguments
-from pumice.core.extension import Code, Point, PredicateResult, Refusal, Victims, Vote
+from pumice.core.extension import (
+    BatchNodeOrder,
+    Code,
+    PredicateResult,
+    Refusal,
+    Room,
+    Vote,
+)
 from pumice.core.ids import PodUid
+from pumice.core.model.jobs import SubJob
 from pumice.core.model.tasks import Task
 from pumice.core.plan import Plan
+from pumice.core.resources import Floats, Ints
 from pumice.core.session import Session, run_session
-from pumice.core.voting import accepted, first_tier, union_of_first, victims
 from tests.builders import (
+    ALL_FLAGS,
     a_cluster,
     a_conf,
     a_group,
@@ -29,103 +38,6 @@ from tests.builders import (
     nodes,
     placements,
 )
-
-CLUSTER = a_cluster([a_pod(uid, node="n") for uid in "abc"])
-
-
-def some(uids: str) -> list[Task]:
-    found = (CLUSTER.task(PodUid(uid)) for uid in uids)
-    return [task for task in found if task is not None]
-
-
-def offers(text: str) -> Victims:
-    """Return a plugin's answer: uids that it offers, or `-` where it abstains."""
-    return ([], Vote.ABSTAIN) if text == "-" else (some(text), Vote.PERMIT)
-
-
-VICTIMS = {
-    "nobody has a say": ([], ""),
-    "one plugin offers": ([["ab"]], "ab"),
-    "plugins of a tier must agree": ([["ab", "bc"]], "b"),
-    "the first plugin's order stands": ([["ba", "ab"]], "ba"),
-    "a plugin that abstains is passed over": ([["-", "a"]], "a"),
-    "a tier that all abstain from says nothing": ([["-"], ["a"]], "a"),
-    "the first tier that offers anybody decides": ([["a"], ["ab"]], "a"),
-    "who offers nobody ends its tier": ([["", "a"], ["b"]], "b"),
-    "who offers nobody undoes what was agreed": ([["a", ""], ["b"]], "b"),
-    "an empty agreement starts anew with the next plugin": ([["ab", "c", "bc"]], "bc"),
-    "an empty agreement at the end leaves it to the next tier": ([["ab", "c"], ["a"]], "a"),
-}
-
-
-@pytest.mark.parametrize(("tiers", "want"), VICTIMS.values(), ids=VICTIMS.keys())
-def test_victims(tiers: list[list[str]], want: str) -> None:
-    assert "".join(task.uid for task in victims(tiers, offers)) == want
-
-
-P, A, R = Vote.PERMIT, Vote.ABSTAIN, Vote.REJECT
-ACCEPTED = {
-    "nobody has a say": ([], True),
-    "all abstain": ([[A, A], [A]], True),
-    "one permits": ([[A, P]], True),
-    "one rejects": ([[P, R]], False),
-    "a rejection below a permission is not heard": ([[P], [R]], True),
-    "a rejection below abstentions is": ([[A], [R]], False),
-    "a permission below a rejection does not help": ([[R], [P]], False),
-}
-
-
-@pytest.mark.parametrize(("tiers", "want"), ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_accepted(tiers: list[list[Vote]], want: bool) -> None:
-    assert accepted(tiers, lambda vote: vote) is want
-
-
-STARVING = {
-    "nobody has a say": ([], False),
-    "all of the first tier say so": ([[True, True], [False]], True),
-    "one of the first tier does not": ([[True, False], [True]], False),
-    "an empty tier is passed over": ([[], [True]], True),
-}
-
-
-@pytest.mark.parametrize(("tiers", "want"), STARVING.values(), ids=STARVING.keys())
-def test_the_first_tier_decides(tiers: list[list[bool]], want: bool) -> None:
-    assert first_tier(tiers, lambda answer: answer) is want
-
-
-UNIONS = {
-    "plugins of a tier add up": ([["ab", "bc"]], "abc"),
-    "the first tier with anybody wins": ([["", ""], ["b"], ["c"]], "b"),
-    "nobody": ([[""], []], ""),
-}
-
-
-@pytest.mark.parametrize(("tiers", "want"), UNIONS.values(), ids=UNIONS.keys())
-def test_union_of_the_first_tier(tiers: list[list[str]], want: str) -> None:
-    assert "".join(task.uid for task in union_of_first(tiers, some)) == want
-
-
-def test_functions_are_asked_in_the_order_of_the_tiers() -> None:
-    point: Point[str] = Point("enableJobOrder", "enableTaskOrder")
-    for name in ("late", "early", "off", "absent", "half"):
-        point[name] = name
-    both = ("enableJobOrder", "enableTaskOrder")
-    point.arrange(
-        [
-            [a_plugin("unknown", *both), a_plugin("early", *both)],
-            [a_plugin("off", "enableJobReady")],
-            [a_plugin("half", "enableTaskOrder"), a_plugin("late", *both)],
-        ]
-    )
-    assert (point.tiers, point.all) == ((("early",), ("half", "late")), ("early", "half", "late"))
-    assert (bool(point), list(point)) == (True, ["early", "half", "late"])
-
-
-def test_points_without_a_flag_are_always_on() -> None:
-    point: Point[str] = Point()
-    point["p"] = "p"
-    point.arrange([[a_plugin("p", "enableJobReady")]])
-    assert point.all == ("p",)
 
 
 @dataclass
@@ -170,10 +82,16 @@ def test_plugins_and_actions_that_are_not_known_are_told() -> None:
         now=5.0,
         queues=plan.queues,
         warnings=(
-            "plugin elect is not known, it is left out",
+            "plugin elect is not available, it is left out",
             "action shuffle is not available, it is left out",
         ),
     )
+
+
+def test_a_hierarchy_that_is_not_available_is_told() -> None:
+    conf = a_conf("enqueue", [a_plugin("drf", "enableHierarchy", "enableJobOrder")])
+    plan = run_session(a_cluster().snapshot(), conf, 0.0, "s")
+    assert plan.warnings == ("plugin drf has no hierarchy, the flag is left out",)
 
 
 def test_arguments_of_the_wrong_type_are_told() -> None:
@@ -246,6 +164,180 @@ def test_a_predicate_is_asked_once_for_each_signature(
     assert asked == ["asked"]
     (errors,) = [g.pods[PodUid("k-0")].message for g in plan.groups if g.job == "ns/k"]
     assert errors == "0/2 nodes are unavailable: 1 Insufficient cpu, 1 not n."
+
+
+def probed(register: Callable[[Session], None], probe: AddProbe) -> Session:
+    """Return a session in which only the probe has a say."""
+    probe(register)
+    flags = sorted(ALL_FLAGS)
+    cluster = a_cluster(nodes(n="4", m="4"), a_job("a", created=1), a_job("b", created=2))
+    return a_session(a_conf("allocate", [a_plugin("probe", *flags)]), cluster)
+
+
+@dataclass(frozen=True)
+class Say:
+    """What a probe registers, and what the session makes of it (and without it)."""
+
+    register: Callable[[Session], None]
+    ask: Callable[[Session], object]
+    want: object
+    without: object
+
+
+def put(point: str, function: object) -> Callable[[Session], None]:
+    return lambda ssn: getattr(ssn.points, point).__setitem__("probe", function)
+
+
+SAYS = {
+    "overused": Say(
+        put("overused", lambda queue: True),
+        lambda ssn: ssn.is_overused(ssn.queues["default"]),
+        True,
+        False,
+    ),
+    "preemptive": Say(
+        put("preemptive", lambda queue, tasks: False),
+        lambda ssn: ssn.is_preemptive(ssn.queues["default"], []),
+        False,
+        True,
+    ),
+    "allocatable": Say(
+        put("allocatable", lambda queue, cls, n: n - 1),
+        lambda ssn: ssn.allocatable(ssn.queues["default"], task_of(ssn).cls, 5),
+        4,
+        5,
+    ),
+    "simulated allocatable": Say(
+        put("simulate_allocatable", lambda queue, cls, n: n - 2),
+        lambda ssn: ssn.simulate_allocatable(ssn.queues["default"], task_of(ssn).cls, 5),
+        3,
+        5,
+    ),
+    "job ready": Say(
+        put("job_ready", lambda job: False), lambda ssn: ssn.is_ready(ssn.active[0]), False, True
+    ),
+    "job pipelined": Say(
+        put("job_pipelined", lambda job: Vote.REJECT),
+        lambda ssn: ssn.is_pipelined(ssn.active[0]),
+        False,
+        True,
+    ),
+    "sub-job ready is job ready where there are no parts": Say(
+        put("job_ready", lambda job: False),
+        lambda ssn: ssn.is_sub_job_ready(ssn.active[0], None),
+        False,
+        True,
+    ),
+    "sub-job ready": Say(
+        put("sub_job_ready", lambda job, part: False),
+        lambda ssn: ssn.is_sub_job_ready(ssn.active[0], SubJob("s", "p", 1, 0)),
+        False,
+        True,
+    ),
+    "sub-job pipelined": Say(
+        put("sub_job_pipelined", lambda job, part: Vote.REJECT),
+        lambda ssn: ssn.is_sub_job_pipelined(ssn.active[0], SubJob("s", "p", 1, 0)),
+        False,
+        True,
+    ),
+    "starving": Say(
+        put("job_starving", lambda job: True),
+        lambda ssn: ssn.is_starving(ssn.active[0]),
+        True,
+        False,
+    ),
+    "victims of shuffle": Say(
+        put("victim_tasks", lambda tasks: tasks[:1]),
+        lambda ssn: [t.name for t in ssn.victim_tasks([task_of(ssn), task_of(ssn, 1)])],
+        ["a-0"],
+        [],
+    ),
+    "target job": Say(
+        put("target_job", lambda jobs: jobs[-1]),
+        lambda ssn: getattr(ssn.target_job(ssn.active), "name", None),
+        "b",
+        None,
+    ),
+    "gradients of a job": Say(
+        put("hyper_node_gradient_for_job", lambda job, within, purpose: [["s0"], ["s1"]]),
+        lambda ssn: ssn.gradients(ssn.active[0], "top", "allocate"),
+        [["s0"], ["s1"]],
+        [["top"]],
+    ),
+    "gradients of a sub-job": Say(
+        put("hyper_node_gradient_for_sub_job", lambda job, part, within, purpose: [["s0"]]),
+        lambda ssn: ssn.sub_job_gradients(ssn.active[0], SubJob("s", "p", 1, 0), "top", "allocate"),
+        [["s0"]],
+        [["top"]],
+    ),
+    "scores of hypernodes": Say(
+        put("hyper_node_order", lambda part, names: [1.0, 2.0]),
+        lambda ssn: ssn.hyper_node_scores(SubJob("s", "p", 1, 0), ["s0", "s1"]),
+        [1.0, 2.0],
+        [0.0, 0.0],
+    ),
+    "order of jobs": Say(
+        put("job_order", lambda job: job.name != "b"),
+        lambda ssn: [job.name for job in sorted(ssn.active, key=ssn.job_key)],
+        ["b", "a"],
+        ["a", "b"],
+    ),
+    "order of clusters": Say(
+        put("cluster_order", lambda name: name != "y"),
+        lambda ssn: sorted(["x", "y"], key=ssn.cluster_key),
+        ["y", "x"],
+        ["x", "y"],
+    ),
+}
+
+
+def task_of(ssn: Session, job: int = 0) -> Task:
+    return next(iter(ssn.active[job].tasks.values()))
+
+
+@pytest.mark.parametrize("case", SAYS.values(), ids=SAYS.keys())
+def test_what_plugins_say(case: Say, probe: AddProbe) -> None:
+    assert case.ask(probed(lambda ssn: None, probe)) == case.without
+    assert case.ask(probed(case.register, probe)) == case.want
+
+
+def test_reserving_nodes_runs_every_plugin(probe: AddProbe) -> None:
+    called: list[str] = []
+    probed(put("reserved_nodes", lambda: called.append("probe")), probe).reserve_nodes()
+    assert called == ["probe"]
+
+
+def ones(cls: object, at: Ints) -> Floats:
+    return np.where(at == 1, 1.9, 1.0)
+
+
+PICKS: dict[str, tuple[Callable[[Session], None], str]] = {
+    "the lowest index": (lambda ssn: None, "n"),
+    "a score over the candidates": (
+        put("batch_node_order", BatchNodeOrder(lambda cls: True, ones)),
+        "m",
+    ),
+    "a mapped score is rounded down": (
+        put("node_map", BatchNodeOrder(lambda cls: True, ones)),
+        "n",
+    ),
+    "who picks the best node": (put("best_node", lambda cls, at, scores: int(at[-1])), "m"),
+    "who leaves it to the score": (put("best_node", lambda cls, at, scores: None), "n"),
+    "a node without room for a copy": (
+        put("room", Room(Code.UNSCHEDULABLE, "full", lambda cls, at: np.where(at == 0, 0.0, 9.0))),
+        "m",
+    ),
+    "no node for the class at all": (put("pre_predicate", lambda cls: "never"), ""),
+}
+
+
+@pytest.mark.parametrize(("register", "want"), PICKS.values(), ids=PICKS.keys())
+def test_who_picks_the_node(
+    register: Callable[[Session], None], want: str, probe: AddProbe
+) -> None:
+    ssn = probed(register, probe)
+    picks = ssn.views.of(task_of(ssn).cls).picks(1)
+    assert "".join(ssn.nodes.names[i] for i in picks) == want
 
 
 def test_a_rejected_group_reserves_nothing(

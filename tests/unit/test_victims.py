@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from pumice.core.api.scheduling import SubGroupPolicy
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import Task
 from pumice.core.plugins import conformance, priority
@@ -75,6 +76,18 @@ def test_orders_by_priority() -> None:
     assert [j.name for j in jobs] == ["high", "mine", "low"]
     tasks = sorted(job(ssn, "mine").tasks.values(), key=ssn.task_key)
     assert [t.name for t in tasks] == ["equal", "wanting", "lesser"]
+
+
+def test_the_part_with_the_highest_task_goes_first() -> None:
+    policy = SubGroupPolicy(name="w", match_label_keys=["part"])
+    pods = [
+        a_pod(f"p{i}", job="j", priority=priority, labels={"part": part})
+        for i, (part, priority) in enumerate([("0", 3), ("1", 9), ("1", 1), ("2", 5)])
+    ]
+    ssn = a_world("priority", a_group("j", policies=[policy]), pods)
+    (parted,) = ssn.active
+    order = sorted(parted.sub_jobs.values(), key=lambda part: ssn.sub_job_key(parted, part))
+    assert [part.id for part in order] == ["ns/j/w-1", "ns/j/w-2", "ns/j/w-0"]
 
 
 def test_a_job_starves_for_priority_while_any_task_waits() -> None:

@@ -40,11 +40,8 @@ class Allocate:
             if job is None:
                 continue
             sheet = sheets[job.key]
-            statement = _try(ssn, job, queue, sheet)
-            if statement is not None and ssn.is_ready(job):
-                statement.commit()
-                if sheet:
-                    turns.put_job(job)
+            if _try(ssn, job, queue, sheet) and sheet:
+                turns.put_job(job)
             turns.put_queue(queue)
 
 
@@ -88,10 +85,17 @@ def _hold(ssn: Session, queue: QueueInfo, jobs: list[JobInfo]) -> None:
             trouble.message, trouble.by_queue = limit.message, not limit.by_capacity
 
 
-def _try(ssn: Session, job: JobInfo, queue: QueueInfo, sheet: Worksheet) -> Statement | None:
+def _try(ssn: Session, job: JobInfo, queue: QueueInfo, sheet: Worksheet) -> bool:
+    """Give a job its turn; return whether it is ready, and what was placed committed."""
     if job.policies:
-        return _try_sub_jobs(ssn, job, queue, sheet)
-    return Attempt(ssn, job, None, queue, sheet.tasks, ssn.statement()).run()
+        statement = _try_sub_jobs(ssn, job, queue, sheet)
+        ready = statement is not None and ssn.is_ready(job)
+    else:
+        attempt = Attempt(ssn, job, None, queue, sheet.tasks, ssn.statement())
+        statement, ready = attempt.run(), attempt.ready
+    if statement is not None and ready:
+        statement.commit()
+    return ready
 
 
 def _try_sub_jobs(

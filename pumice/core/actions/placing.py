@@ -41,13 +41,14 @@ class Attempt:
     #: how many were placed when tasks were last put off until the end
     mark: int = 0
     final: bool = False
+    ready: bool = False
 
     def run(self) -> Statement | None:
         """Place tasks until the job is ready; give all back where it cannot become so."""
         self._place_all()
         self.tasks.extend(self.put_off)
-        ssn, job = self.ssn, self.job
-        if ssn.is_sub_job_ready(job, self.sub_job) or ssn.is_sub_job_pipelined(job, self.sub_job):
+        self.ready = self.ready or self._is_ready()
+        if self.ready or self.ssn.is_sub_job_pipelined(self.job, self.sub_job):
             return self.statement
         self.statement.discard()
         return None
@@ -72,8 +73,8 @@ class Attempt:
         """Take out the next task and those behind it that are like it."""
         first = self.tasks.popleft()
         alike = [first]
-        if first.nominated or self.ssn.is_sub_job_ready(self.job, self.sub_job):
-            return alike  # one more makes, or leaves, the job ready
+        if not self.tasks or first.nominated or self._is_ready():
+            return alike  # the last one, or one that leaves the job ready
         while self.tasks and _are_alike(first, self.tasks[0]):
             alike.append(self.tasks.popleft())
         return alike
@@ -88,10 +89,12 @@ class Attempt:
             return False
         view = self.ssn.views.of(alike[0].cls)
         if alike[0].nominated and self._follow_nomination(view, alike[0]):
-            return self._is_ready()
+            self.ready = self._is_ready()
+            return self.ready
         wanted = self._until_ready(alike)
         number = self._on_idle_nodes(view, alike[:wanted])
-        if number == wanted and self._is_ready():
+        self.ready = number == wanted and self._is_ready()
+        if self.ready:
             self.tasks.extendleft(reversed(alike[number:]))
             return True
         return self._on_promised_nodes(view, alike[number:])
@@ -183,11 +186,9 @@ class Attempt:
 
     def _would_be_ready(self, task: Task, n: int) -> bool:
         counts = self.job.counts
-        counts.add(task, Status.PENDING, -n)
-        counts.add(task, Status.ALLOCATED, n)
+        counts.move(task, Status.PENDING, Status.ALLOCATED, n)
         ready = self._is_ready()
-        counts.add(task, Status.ALLOCATED, -n)
-        counts.add(task, Status.PENDING, n)
+        counts.move(task, Status.ALLOCATED, Status.PENDING, n)
         return ready
 
 

@@ -3,8 +3,8 @@ Kill: remove pods of a Job, the whole or one target, and write what has become o
 
 Every pod is marked before it is deleted, so that its end raises no policy, and one that was marked
 when the controller died is replaced by whoever looks next. A kill of the whole Job raises
-status.version, which makes requests of older pods void, and removes the PodGroup: what comes next
-queues anew. Pods that are spared keep being counted.
+status.version, which makes requests of older pods void, and removes the PodGroup and what plugins
+made: what comes next queues anew. Pods that are spared keep being counted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pumice.core import timestamps
 from pumice.core.api.batch import Job, JobStatus
 from pumice.core.api.core import Pod
 from pumice.core.ids import PodUid
-from pumice.core.jobs import durations, plugins, state
+from pumice.core.jobs import durations, objects, plugins, state
 from pumice.core.jobs import membership as m
 from pumice.core.jobs import types as t
 from pumice.core.jobs.counters import Counters, in_phase
@@ -25,7 +25,7 @@ from pumice.core.jobs.counters import Counters, in_phase
 
 def kill(seen: t.Observed, step: state.Step, now: float) -> list[t.Effect]:
     """
-    Remove all pods but the retained ones, and the PodGroup.
+    Remove all pods but the retained ones, the plugins' objects and the PodGroup.
 
     Where a finished or an ending Job has nothing left to remove, nothing is done but counting;
     the version moves only with a kill that removes something or enters a phase.
@@ -34,11 +34,14 @@ def kill(seen: t.Observed, step: state.Step, now: float) -> list[t.Effect]:
     last_retry = job.status.retry_count >= job.spec.max_retry - 1
     retain = state.SOFT if last_retry else step.retain
     doomed = [pod for pod in _alive(seen.pods.values()) if m.phase_of(pod) not in retain]
-    active = bool(doomed or step.goto or seen.group)
-    effects = _removals(doomed)
-    if active:
-        effects += plugins.on_job_delete(job)
-    effects += _status(seen, step, doomed, now, bump=active)
+    active = bool(doomed or step.goto or seen.group or seen.objects)
+    effects = _removals(doomed) + objects.remove(seen)
+    status = msgspec.structs.replace(
+        job.status,
+        version=job.status.version + active,
+        controlled_resources=plugins.without_resources(job.status.controlled_resources),
+    )
+    effects += _status(seen, step, doomed, status, now)
     if seen.group is not None:
         meta = seen.group.metadata
         effects.append(t.DeletePodGroup(meta.name, meta.uid))
@@ -49,7 +52,7 @@ def kill_target(
     seen: t.Observed, step: state.Step, decision: t.Decision, now: float
 ) -> list[t.Effect]:
     """
-    Remove the pods of one task, one pod or one partition; version and PodGroup stay.
+    Remove the pods of one task, one pod or one partition; everything else stays.
 
     A task or pod that is not there still costs the retry; an unknown partition changes nothing.
     """
@@ -62,7 +65,7 @@ def kill_target(
         if not doomed:
             return []
     doomed = list(_alive(doomed))
-    return _removals(doomed) + _status(seen, step, doomed, now, bump=False)
+    return _removals(doomed) + _status(seen, step, doomed, seen.job.status, now)
 
 
 def _alive(pods: Iterable[Pod]) -> Iterable[Pod]:
@@ -88,26 +91,23 @@ def _running_duration(job: Job, status: JobStatus) -> str | None:
 
 
 def _status(
-    seen: t.Observed, step: state.Step, doomed: list[Pod], now: float, *, bump: bool
+    seen: t.Observed, step: state.Step, doomed: list[Pod], status: JobStatus, now: float
 ) -> list[t.Effect]:
-    """Return the write of the status after the kill; none where it would change nothing."""
+    """Count into the status and return its write; none where it would change nothing."""
     job, old = seen.job, seen.job.status
     gone = {pod.metadata.uid for pod in doomed}
     counters = Counters(terminating=len(doomed))
     for pod in seen.pods.values():
         if pod.metadata.uid not in gone:
             counters.add(pod)
-    new = msgspec.structs.replace(
-        counters.written_to(old),
-        version=old.version + bump,
-        retry_count=old.retry_count + step.retry,
-    )
+    new = counters.written_to(status)
+    new = msgspec.structs.replace(new, retry_count=old.retry_count + step.retry)
     phase = step.goto or (step.settle(job.spec, new) if step.settle else old.state.phase)
     if phase and phase != old.state.phase:
         new = in_phase(new, phase, timestamps.stamp(now))
     if new == old:
         return []
     new.running_duration = _running_duration(job, new)
-    urgent = bump or new.state.phase != old.state.phase or step.retry
+    urgent = step.retry or (new.version, new.state.phase) != (old.version, old.state.phase)
     meta = job.metadata
     return [t.PatchStatus(meta.uid, meta.resource_version, new, urgent=urgent)]

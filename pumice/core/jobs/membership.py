@@ -1,14 +1,26 @@
-"""Which Job a pod or a PodGroup belongs to, and which of its Job's pods it is."""
+"""Which Job an object belongs to, and which of its Job's pods a pod is."""
 
 from __future__ import annotations
 
 from pumice.core import names
 from pumice.core.api.batch import Job, TaskSpec
 from pumice.core.api.core import ContainerStatus, Pod
-from pumice.core.api.meta import ObjectMeta
+from pumice.core.api.meta import ObjectMeta, Template
 from pumice.core.api.scheduling import PodGroup
 
 _REFUSALS = ("NodeAffinity", "UnexpectedAdmissionError")
+
+
+def owner(job: Job) -> Template:
+    """Return the reference that makes the Job the controller of an object."""
+    return {
+        "apiVersion": names.BATCH_API,
+        "kind": "Job",
+        "name": job.metadata.name,
+        "uid": job.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
 
 
 def owner_uid(meta: ObjectMeta) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from pumice.core import quantity, quota
 from pumice.core.api.batch import JobSpec, TaskSpec
 from pumice.core.api.core import Pod, ResourceList
-from pumice.core.jobs.pods import mapping
+from pumice.core.jobs.templates import mapping
 
 
 class TemplateError(ValueError):

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
 
 from pumice.core import names
 from pumice.core.api.batch import Job, TaskSpec
 from pumice.core.api.meta import Template
 from pumice.core.jobs import membership, plugins
+from pumice.core.jobs.templates import copied, extend, mapping
 
 _COPIED = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
 _COPIED_LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
@@ -44,7 +44,7 @@ def renderer(job: Job, task: TaskSpec, *, forwarding: bool = False) -> Callable[
                 "namespace": job.metadata.namespace,
                 "labels": labels | own | part,
                 "annotations": annotations | own,
-                "ownerReferences": [owner(job)],
+                "ownerReferences": [membership.owner(job)],
             },
             "spec": copied(spec) if hooks else spec,
         }
@@ -53,30 +53,6 @@ def renderer(job: Job, task: TaskSpec, *, forwarding: bool = False) -> Callable[
         return body
 
     return render
-
-
-def owner(job: Job) -> Template:
-    """Return the reference that makes the Job the controller of an object."""
-    return {
-        "apiVersion": names.BATCH_API,
-        "kind": "Job",
-        "name": job.metadata.name,
-        "uid": job.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
-def mapping(value: object) -> Template:
-    """Return a shallow copy of a JSON object; anything else counts as an empty one."""
-    return dict(value) if isinstance(value, dict) else {}
-
-
-def copied(value: Any) -> Any:
-    """Return a deep copy of JSON data."""
-    if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    return [copied(item) for item in value] if isinstance(value, list) else value
 
 
 def token(*parts: str) -> str:
@@ -127,11 +103,10 @@ def _spec(job: Job, spec: Template) -> Template:
         spec["priorityClassName"] = job.spec.priority_class_name
     volumes, mounts = _volumes(job)
     if volumes:
-        spec["volumes"] = [*(spec.get("volumes") or ()), *volumes]
-        spec["containers"] = [
-            {**box, "volumeMounts": [*(box.get("volumeMounts") or ()), *mounts]}
-            for box in map(mapping, spec.get("containers") or ())
-        ]
+        extend(spec, "volumes", volumes)
+        spec["containers"] = [mapping(box) for box in spec.get("containers") or ()]
+        for box in spec["containers"]:
+            extend(box, "volumeMounts", mounts)
     return spec
 
 

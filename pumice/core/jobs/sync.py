@@ -17,7 +17,7 @@ from pumice.core import names, timestamps
 from pumice.core.api.batch import Job, TaskSpec
 from pumice.core.api.core import Pod
 from pumice.core.ids import PodUid
-from pumice.core.jobs import dependencies, plugins, podgroups, policies, state, volumes
+from pumice.core.jobs import dependencies, objects, plugins, podgroups, policies, state, volumes
 from pumice.core.jobs import membership as m
 from pumice.core.jobs import pods as rendering
 from pumice.core.jobs import types as t
@@ -78,12 +78,11 @@ def _is_forwarding(seen: t.Observed) -> bool:
 def _prepare(seen: t.Observed) -> list[t.Effect]:
     """Return what comes before pods: the plugins' objects, claims, the PodGroup."""
     job = seen.job
+    effects = objects.follow(seen)
     if job.status.state.phase in ("", "Pending"):
-        effects = plugins.on_job_add(job) + volumes.prepare(seen)
+        effects += volumes.prepare(seen)
         if effects and isinstance(effects[-1], t.PatchJob | t.Fail):
             return effects
-    else:
-        effects = plugins.on_job_update(job)
     try:
         want = podgroups.render(job, seen.priorities)
     except TemplateError as error:
@@ -98,17 +97,24 @@ def _prepare(seen: t.Observed) -> list[t.Effect]:
 
 def _notices(job: Job) -> list[t.Effect]:
     """Tell the Job's owner once what of the specification is not followed."""
-    texts = [f"job plugin {x} is not available yet" for x in plugins.unavailable(job)]
-    notices = [("PluginError", text) for text in texts]
+    notices = [("PluginError", text) for text in plugins.faults(job)]
     notices += [("InvalidPolicy", text) for text in policies.faults(job)]
     return [_warning(reason, text) for reason, text in notices]
 
 
 def _begin(job: Job, now: float) -> t.PatchStatus:
     """Enter Pending; the next sync goes on from there."""
-    old = msgspec.structs.replace(job.status, min_available=job.spec.min_available)
+    old = msgspec.structs.replace(
+        job.status, min_available=job.spec.min_available, controlled_resources=_controlled(job)
+    )
     status = in_phase(old, "Pending", timestamps.stamp(now))
     return t.PatchStatus(job.metadata.uid, job.metadata.resource_version, status)
+
+
+def _controlled(job: Job) -> dict[str, str] | None:
+    """Return what is made for the Job beside pods; entries of before are kept."""
+    kept = job.status.controlled_resources or {}
+    return {**kept, **plugins.resources(job), **volumes.resources(job)} or None
 
 
 def _group_waits(seen: t.Observed) -> list[t.Effect]:
@@ -186,11 +192,10 @@ class Changes:
 def _status(seen: t.Observed, step: state.Step, counters: Counters, now: float) -> list[t.Effect]:
     """Return the write of the status; none where it would change nothing."""
     job, old = seen.job, seen.job.status
-    controlled = {**(old.controlled_resources or {}), **volumes.resources(job)}
     new = msgspec.structs.replace(
         counters.written_to(old),
         min_available=job.spec.min_available,
-        controlled_resources=controlled or None,
+        controlled_resources=_controlled(job),
         running_duration=None,
     )
     phase = step.settle(job.spec, new) if step.settle else old.state.phase or "Pending"

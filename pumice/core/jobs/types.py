@@ -31,6 +31,12 @@ RESUME: Final = "ResumeJob"
 MAX_PODS: Final = 100_000
 """A Job of more pods is refused: walking through them would keep every other Job waiting."""
 
+ObjectKind = Literal["ConfigMap", "NetworkPolicy", "Service"]
+"""Kinds that Job plugins make."""
+
+ObjectKey = tuple[ObjectKind, str]
+"""Kind and name of an object in the Job's namespace."""
+
 Action = str
 """One of the names above. A Command may carry any text; what is unknown acts as the table says."""
 
@@ -63,6 +69,27 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """An object that a plugin wants beside the Job's pods."""
+
+    kind: ObjectKind
+    name: str
+    #: everything but the metadata; `data` follows the Job, the rest is written once
+    content: Template
+    #: no pod can start without it, so an object of another owner will not do
+    is_vital: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """What is known of a plugin's object that the Job owns."""
+
+    uid: str
+    #: fingerprint of its data
+    data: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """All that the caches know about one Job at one moment."""
 
@@ -76,6 +103,10 @@ class Observed:
     queue: Queue | None = None
     #: claims of spec.volumes that exist
     claims: frozenset[str] = frozenset()
+    #: what the plugins have made for this very Job
+    objects: Mapping[ObjectKey, Owned] = field(default_factory=dict)
+    #: names of the plugins' objects that others hold and that the Job can live with
+    foreign: frozenset[ObjectKey] = frozenset()
     #: value of each PriorityClass
     priorities: Mapping[str, int] = field(default_factory=dict)
 
@@ -137,6 +168,35 @@ class CreateClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateObject:
+    """Create an object of a plugin; one of its name may exist already, whosever it is."""
+
+    kind: ObjectKind
+    name: str
+    body: Template
+    is_vital: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceData:
+    """Replace all data of an object of a plugin."""
+
+    kind: ObjectKind
+    name: str
+    uid: str
+    data: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteObject:
+    """Delete an object of a plugin; it may be gone already."""
+
+    kind: ObjectKind
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class PatchJob:
     """Merge these fields (not the status) into the Job."""
 
@@ -183,6 +243,9 @@ Effect = (
     | PatchPodGroup
     | DeletePodGroup
     | CreateClaim
+    | CreateObject
+    | ReplaceData
+    | DeleteObject
     | PatchJob
     | PatchStatus
     | RecordEvent

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from pumice.core.api.batch import Job, VolumeSpec
-from pumice.core.jobs import pods
+from pumice.core.jobs import membership, pods
 from pumice.core.jobs import types as t
 
 
@@ -57,6 +57,6 @@ def _claim(job: Job, name: str, volume: VolumeSpec) -> dict[str, object]:
     meta = {
         "name": name,
         "namespace": job.metadata.namespace,
-        "ownerReferences": [pods.owner(job)],
+        "ownerReferences": [membership.owner(job)],
     }
     return {"metadata": meta, "spec": volume.volume_claim}

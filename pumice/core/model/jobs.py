@@ -41,10 +41,12 @@ _MAX_SUB_JOB_ID = 128
 class Tally:
     """How many tasks are in each status, and how many of the waiting ones ask for nothing."""
 
-    __slots__ = ("by_status", "pending_best_effort", "ready", "total")
+    __slots__ = ("best_effort", "by_status", "pending_best_effort", "ready", "total")
 
     def __init__(self) -> None:
         self.by_status: dict[Status, int] = {}
+        #: tasks that ask for nothing; those of them that wait
+        self.best_effort = 0
         self.pending_best_effort = 0
         #: tasks that are on a node or have succeeded
         self.ready = 0
@@ -63,6 +65,7 @@ class Tally:
         """Return a tally of its own."""
         other = Tally.__new__(Tally)
         other.by_status = dict(self.by_status)
+        other.best_effort = self.best_effort
         other.pending_best_effort = self.pending_best_effort
         other.ready = self.ready
         other.total = self.total
@@ -76,10 +79,28 @@ class Tally:
         else:
             del self.by_status[status]
         self.total += n
+        if best_effort:
+            self.best_effort += n
         if status & READY_STATUSES:
             self.ready += n
         elif best_effort and status is Status.PENDING:
             self.pending_best_effort += n
+
+    def move(self, old: Status, new: Status, best_effort: bool, n: int) -> None:
+        """Count `n` tasks under a new status."""
+        by_status = self.by_status
+        left = by_status[old] - n
+        if left:
+            by_status[old] = left
+        else:
+            del by_status[old]
+        by_status[new] = by_status.get(new, 0) + n
+        if old & READY_STATUSES:
+            self.ready -= n
+        if new & READY_STATUSES:
+            self.ready += n
+        if best_effort:
+            self.pending_best_effort += n * ((new is Status.PENDING) - (old is Status.PENDING))
 
     def count(self, mask: int) -> int:
         """Return the number of tasks whose status is in the mask."""
@@ -131,17 +152,30 @@ class Counts:
         """Count `n` tasks like `task`, in `status`."""
         best_effort = task.cls.best_effort
         self.total.add(status, best_effort, n)
-        _add(self.roles, task.role, status, best_effort, n)
+        _tally(self.roles, task.role).add(status, best_effort, n)
         if task.sub_job:
-            _add(self.sub_jobs, task.sub_job, status, best_effort, n)
+            _tally(self.sub_jobs, task.sub_job).add(status, best_effort, n)
+            _forget_empty(self.sub_jobs, task.sub_job)
+        _forget_empty(self.roles, task.role)
+
+    def move(self, task: Task, old: Status, new: Status, n: int) -> None:
+        """Count `n` tasks like `task` under a new status."""
+        best_effort = task.cls.best_effort
+        self.total.move(old, new, best_effort, n)
+        self.roles[task.role].move(old, new, best_effort, n)
+        if task.sub_job:
+            self.sub_jobs[task.sub_job].move(old, new, best_effort, n)
 
 
-def _add(tallies: dict[str, Tally], key: str, status: Status, best_effort: bool, n: int) -> None:
+def _tally(tallies: dict[str, Tally], key: str) -> Tally:
     tally = tallies.get(key)
     if tally is None:
         tally = tallies[key] = Tally()
-    tally.add(status, best_effort, n)
-    if not tally.total:
+    return tally
+
+
+def _forget_empty(tallies: dict[str, Tally], key: str) -> None:
+    if not tallies[key].total:
         del tallies[key]
 
 
@@ -254,12 +288,16 @@ class JobInfo:
 
     def clone(self) -> JobInfo:
         """Return a job of its own, to be changed."""
+        # Written out since a session clones every job that waits.
         other = JobInfo.__new__(JobInfo)
-        for name in JobInfo.__slots__:
-            setattr(other, name, getattr(self, name))
-        other.tasks = dict(self.tasks)
-        other.counts = self.counts.clone()
+        other.key, other.uid, other.group, other.terms = self.key, self.uid, self.group, self.terms
+        other.min_available, other.task_min_available = self.min_available, self.task_min_available
+        other.policies, other.preemptable = self.policies, self.preemptable
+        other.created, other.phase = self.created, self.phase
+        other.tasks, other.counts = dict(self.tasks), self.counts.clone()
         other.sub_jobs = dict(self.sub_jobs)
+        other.allocated, other.pending_request = self.allocated, self.pending_request
+        other.gated, other.total_request = self.gated, self.total_request
         return other
 
     def assign(self, task: Task) -> Task:
@@ -296,8 +334,7 @@ class JobInfo:
         """
         first, n = tasks[0], len(tasks)
         old = self.tasks[first.uid]
-        self.counts.add(old, old.status, -n)
-        self.counts.add(first, first.status, n)
+        self.counts.move(first, old.status, first.status, n)
         if not (old.status & ALLOCATED_STATUSES and first.status & ALLOCATED_STATUSES):
             amount = first.cls.req * n
             self._charge(old, -amount)

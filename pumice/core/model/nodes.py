@@ -146,12 +146,12 @@ class NodeTable:
         yield from self.tasks_on(self.names[i]).values()
 
     def copy(self) -> NodeTable:
-        """Return a table of its own arrays and lists; the dicts of residents stay shared."""
+        """Return a table of its own arrays and lists; residents and columns stay shared."""
         other = NodeTable.__new__(NodeTable)
         other.names, other.infos = list(self.names), list(self.infos)
         other.index, other.residents = dict(self.index), dict(self.residents)
         other._amounts = self._amounts[:, :, : self._count].copy()
-        other._count, other._columns = self._count, self._columns
+        other._count, other._columns = self._count, self.columns
         return other
 
     def grow(self, rows: int) -> None:

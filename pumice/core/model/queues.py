@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from pumice.core import names
 from pumice.core.api.scheduling import Queue
-from pumice.core.resources import Floats, ResourceSpace
+from pumice.core.resources import CPU, MEMORY, UNLIMITED, Floats, ResourceSpace, pad
 from pumice.core.timestamps import moment
 
 
@@ -49,6 +51,16 @@ class QueueInfo:
             guarantee=space.vector(guarantee),
             queue=queue,
         )
+
+    def bound(self, size: int) -> Floats:
+        """Return the capability as a bound; cpu or memory of nothing means not bounded."""
+        if self.capability is None:
+            return np.full(size, UNLIMITED)
+        bound = pad(self.capability, size, UNLIMITED).copy()
+        for row in (CPU, MEMORY):
+            if bound[row] <= 0:
+                bound[row] = UNLIMITED
+        return bound
 
     @property
     def order(self) -> tuple[float, str]:

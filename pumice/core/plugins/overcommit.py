@@ -16,7 +16,7 @@ from pumice.core.conf import Arguments
 from pumice.core.extension import Vote
 from pumice.core.model.jobs import JobInfo, without_gated
 from pumice.core.plan import Reason
-from pumice.core.resources import Floats, over_limit, plus
+from pumice.core.resources import Floats, as_text, over_limit, plus
 from pumice.core.session import Session
 
 NAME = "overcommit"
@@ -31,6 +31,7 @@ class Overcommit:
     def __init__(self, args: Arguments) -> None:
         factor = args.number("overcommit-factor", DEFAULT_FACTOR)
         self.factor = factor if factor >= 1 else DEFAULT_FACTOR
+        self.total: Floats = np.zeros(0)
         self.idle: Floats = np.zeros(0)
         self.inqueue: Floats = np.zeros(0)
         self.names: tuple[str, ...] = ()
@@ -38,6 +39,7 @@ class Overcommit:
     def on_session_open(self, ssn: Session) -> None:
         """Add up what is used and what is let in."""
         self.names = ssn.names
+        self.total = ssn.total
         self.idle = ssn.total * self.factor - ssn.nodes.used.sum(axis=1)
         for queue, usage in ssn.snapshot.usage.items():
             if queue in ssn.queues:
@@ -57,14 +59,19 @@ class Overcommit:
         short = over_limit(wanted, self.idle, least)
         if not short:
             return Vote.PERMIT, None
-        names = [self.names[row] for row in short]
-        over = ", ".join(f"overused {name}" for name in names)
+        over = ", ".join(f"overused {self._in_words(row, least)}" for row in short)
         numbers = {f"minimum {self.names[row]}": float(least[row]) for row in short}
         numbers |= {f"let in {self.names[row]}": float(wanted[row] - least[row]) for row in short}
         numbers |= {f"limit {self.names[row]}": float(self.idle[row]) for row in short}
         return Vote.REJECT, Reason(
             "enqueue", NAME, f"resource in cluster is overused: {over}", numbers
         )
+
+    def _in_words(self, row: int, least: Floats) -> str:
+        """Say what is asked for; of the cluster only what doesn't change with every pod."""
+        name = self.names[row]
+        asked, total = as_text(name, float(least[row])), as_text(name, float(self.total[row]))
+        return f"{name} ({asked} asked for, {total} in the cluster)"
 
     def enqueued(self, job: JobInfo) -> None:
         """Count a group that was let in."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pumice.core.conf import Arguments
 from pumice.core.extension import Victims, Vote
+from pumice.core.ids import JobKey
 from pumice.core.model.jobs import JobInfo, SubJob
 from pumice.core.model.tasks import Task
 from pumice.core.session import Session
@@ -19,14 +20,15 @@ class Priority:
     name = NAME
 
     def __init__(self, args: Arguments) -> None:
-        """Take no arguments."""
+        #: the highest priority in each sub-job, by job
+        self.highest: dict[JobKey, dict[str, int]] = {}
 
     def on_session_open(self, ssn: Session) -> None:
         """Register orders and protection."""
         points = ssn.points
         points.task_order[NAME] = lambda task: -task.priority
         points.job_order[NAME] = lambda job: -job.priority
-        points.sub_job_order[NAME] = sub_job_order
+        points.sub_job_order[NAME] = self.sub_job_order
         points.job_starving[NAME] = is_starving
 
         def lower(preemptor: Task, candidates: Sequence[Task]) -> Victims:
@@ -43,11 +45,14 @@ class Priority:
     def on_session_close(self, ssn: Session) -> None:
         """Say nothing."""
 
-
-def sub_job_order(job: JobInfo, sub_job: SubJob) -> int:
-    """Return the highest task priority of a sub-job, turned round."""
-    members = (t.priority for t in job.tasks.values() if t.sub_job == sub_job.id)
-    return -max(members, default=0)
+    def sub_job_order(self, job: JobInfo, sub_job: SubJob) -> int:
+        """Return the highest task priority of a sub-job, turned round."""
+        highest = self.highest.get(job.key)
+        if highest is None:
+            highest = self.highest[job.key] = {}
+            for task in job.tasks.values():
+                highest[task.sub_job] = max(highest.get(task.sub_job, 0), task.priority)
+        return -highest.get(sub_job.id, 0)
 
 
 def is_starving(job: JobInfo) -> bool:

@@ -23,11 +23,8 @@ from pumice.core.model.snapshots import QueueSums
 from pumice.core.model.tasks import Task, TaskClass
 from pumice.core.plan import Reason
 from pumice.core.resources import (
-    CPU,
     EPSILON,
-    MEMORY,
     PODS,
-    UNLIMITED,
     Floats,
     as_text,
     excess,
@@ -229,9 +226,7 @@ def attributes(queue: QueueInfo, usage: QueueSums, free: Floats) -> Attributes:
     """Return a queue's attributes; `free` is what nobody has a guarantee for."""
     size = free.size
     guarantee = pad(queue.guarantee, size)
-    capability = free + guarantee
-    if queue.capability is not None:
-        capability = np.minimum(capability, _bound(queue.capability, size))
+    capability = np.minimum(free + guarantee, queue.bound(size))
     return Attributes(
         weight=queue.weight,
         guarantee=guarantee,
@@ -242,15 +237,6 @@ def attributes(queue: QueueInfo, usage: QueueSums, free: Floats) -> Attributes:
         allocated=pad(usage.allocated, size).tolist(),
         deserved=np.zeros(size),
     )
-
-
-def _bound(capability: Floats, size: int) -> Floats:
-    """Return a capability as a bound; cpu or memory of nothing means that it is not bounded."""
-    bound = pad(capability, size, UNLIMITED).copy()
-    for row in (CPU, MEMORY):
-        if bound[row] <= 0:
-            bound[row] = UNLIMITED
-    return bound
 
 
 def fill(queues: Sequence[Attributes], total: Floats) -> None:

@@ -2,59 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
-from controllers.caches import Caches
 from controllers.job import JobController
 from pumice.core import names
 from pumice.core.api.meta import ObjectMeta
 from pumice.core.api.scheduling import Queue
-from pumice.kube.client import Client
-from pumice.kube.events import Recorder
 from pumice.kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS, QUEUES
-from tests.fakeapi.app import FakeApi
-from tests.fakeapi.clock import ManualClock, settle, until
+from tests.adapters.controllers.world import Json, Process, World
+from tests.fakeapi.clock import settle, until
 from tests.unit.jobs.builders import template
 
-Json = dict[str, Any]
 RESTART = [{"event": "PodEvicted", "action": "RestartJob"}]
 
 
-@dataclass
-class World:
-    """A cluster with one controller, or with none between two `running`."""
+def make(process: Process, **options: Any) -> JobController:
+    """Return a Job controller."""
+    return JobController(
+        process.client, process.caches, process.events, clock=process.clock, **options
+    )
 
-    clock: ManualClock = field(default_factory=ManualClock)
 
-    def __post_init__(self) -> None:
-        self.api = FakeApi(self.clock, namespaces=("ns",))
+class JobWorld(World[JobController]):
+    """A world with the Job controller in it, and the default queue."""
+
+    def __init__(self) -> None:
+        super().__init__(make)
         self.api.add(QUEUES, Queue(metadata=ObjectMeta(name="default")))
-        self.mark = 0
-
-    @asynccontextmanager
-    async def running(self, **options: Any) -> AsyncIterator[JobController]:
-        """Run a controller, as one process would, and kill it at the end."""
-        client: Client = self.api.client()
-        caches = Caches(client, ["volcano"], clock=self.clock)
-        recorder = Recorder(client, "vc-controller-manager", clock=self.clock)
-        controller = JobController(client, caches, recorder, clock=self.clock, **options)
-        tasks = [
-            asyncio.create_task(work.run(), name=type(work).__name__)
-            for work in (caches, controller, recorder)
-        ]
-        try:
-            yield controller
-        finally:
-            for task in tasks:
-                task.cancel()
-            ended = await asyncio.gather(*tasks, return_exceptions=True)
-            await client.close()
-        failed = [e for e in ended if e and not isinstance(e, asyncio.CancelledError)]
-        assert failed == []
 
     def submit(self, replicas: int = 2, **spec: Any) -> Json:
         """Create Job `j` with one task `w`."""
@@ -89,7 +64,8 @@ class World:
     def uids(self) -> dict[str, str]:
         return {name: pod["metadata"]["uid"] for name, pod in self.pods.items()}
 
-    def events(self, reason: str) -> list[str]:
+    def told(self, reason: str) -> list[str]:
+        """Return the messages of events with a reason."""
         found = self.api.all(EVENTS)
         return [event["message"] for event in found if event["reason"] == reason]
 
@@ -116,16 +92,6 @@ class World:
         pod = self.pods[name]
         self.api.objects.delete(PODS, pod, {"gracePeriodSeconds": 0})
 
-    def writes(self, path: str = "") -> list[str]:
-        """Return what was written since the last time, events apart."""
-        calls = self.api.calls[self.mark :]
-        self.mark = len(self.api.calls)
-        return [
-            f"{call.method} {call.path.rpartition('/ns/')[2]}"
-            for call in calls
-            if call.method != "GET" and "/events" not in call.path and path in call.path
-        ]
-
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait for the condition, letting a little time pass where nothing else moves."""
         for _ in range(100):
@@ -150,7 +116,7 @@ class World:
         await self.until(lambda: self.phase == "Running")
 
 
-def order(world: World, action: str, job: Json) -> None:
+def order(world: JobWorld, action: str, job: Json) -> None:
     target = {
         "apiVersion": names.BATCH_API,
         "kind": "Job",

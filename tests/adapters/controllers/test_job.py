@@ -8,17 +8,17 @@ from pumice.core import names
 from pumice.core.api.meta import ObjectMeta
 from pumice.core.api.scheduling import ExtendCluster, Queue, QueueSpec
 from pumice.kube.resources import COMMANDS, JOBS, QUEUES
-from tests.adapters.controllers.job_world import RESTART, World, order
+from tests.adapters.controllers.job_world import RESTART, JobWorld, order
 from tests.fakeapi.clock import settle
 from tests.unit.jobs.builders import template
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> JobWorld:
+    return JobWorld()
 
 
-async def test_a_job_lives_from_creation_to_its_end(world: World) -> None:
+async def test_a_job_lives_from_creation_to_its_end(world: JobWorld) -> None:
     job = world.submit()
     async with world.running():
         await world.until(lambda: world.phase == "Pending")
@@ -45,7 +45,7 @@ async def test_a_job_lives_from_creation_to_its_end(world: World) -> None:
         assert len(world.pods) == 2, "pods that succeeded are kept"
 
 
-async def test_a_job_costs_one_write_a_pod_and_few_of_its_own(world: World) -> None:
+async def test_a_job_costs_one_write_a_pod_and_few_of_its_own(world: JobWorld) -> None:
     world.submit(replicas=8)
     async with world.running():
         await world.until(lambda: world.phase == "Pending")
@@ -61,7 +61,7 @@ async def test_a_job_costs_one_write_a_pod_and_few_of_its_own(world: World) -> N
         assert world.writes() == [], "nothing changed, nothing is written"
 
 
-async def test_a_pod_out_of_sync_is_replaced_alone(world: World) -> None:
+async def test_a_pod_out_of_sync_is_replaced_alone(world: JobWorld) -> None:
     world.submit(policies=RESTART)
     async with world.running():
         await world.until_running()
@@ -76,10 +76,10 @@ async def test_a_pod_out_of_sync_is_replaced_alone(world: World) -> None:
         assert world.uids["j-w-0"] == before["j-w-0"]
         assert world.uids["j-w-1"] != before["j-w-1"]
         assert world.status.get("version", 0) == world.status.get("retryCount", 0) == 0
-        assert world.events("ExecuteAction") == []
+        assert world.told("ExecuteAction") == []
 
 
-async def test_a_pod_that_a_kubelet_refused_is_replaced_and_fails_nothing(world: World) -> None:
+async def test_a_pod_that_a_kubelet_refused_is_replaced_and_fails_nothing(world: JobWorld) -> None:
     world.submit(policies=[{"event": "*", "action": "AbortJob"}])
     async with world.running():
         await world.until_running()
@@ -89,10 +89,10 @@ async def test_a_pod_that_a_kubelet_refused_is_replaced_and_fails_nothing(world:
         await world.until(lambda: world.uids.get("j-w-1", before["j-w-1"]) != before["j-w-1"])
 
         assert world.uids["j-w-0"] == before["j-w-0"]
-        assert world.events("ExecuteAction") == []
+        assert world.told("ExecuteAction") == []
 
 
-async def test_an_evicted_pod_restarts_the_job(world: World) -> None:
+async def test_an_evicted_pod_restarts_the_job(world: JobWorld) -> None:
     world.submit(policies=RESTART)
     async with world.running():
         await world.until_running()
@@ -112,10 +112,10 @@ async def test_an_evicted_pod_restarts_the_job(world: World) -> None:
         assert not set(world.uids.values()) & set(before.values())
         assert world.pods["j-w-0"]["metadata"]["annotations"][names.JOB_VERSION] == "1"
         assert (world.status["version"], world.status["retryCount"]) == (1, 1)
-        assert world.events("ExecuteAction") == ["Start to execute action RestartJob "]
+        assert world.told("ExecuteAction") == ["Start to execute action RestartJob "]
 
 
-async def test_a_task_that_completed_completes_the_job(world: World) -> None:
+async def test_a_task_that_completed_completes_the_job(world: JobWorld) -> None:
     task = {
         "name": "m",
         "replicas": 1,
@@ -136,7 +136,7 @@ async def test_a_task_that_completed_completes_the_job(world: World) -> None:
         assert sorted(world.pods) == ["j-m-0"]
 
 
-async def test_a_command_suspends_and_another_resumes(world: World) -> None:
+async def test_a_command_suspends_and_another_resumes(world: JobWorld) -> None:
     job = world.submit()
     async with world.running():
         await world.until_running()
@@ -150,10 +150,10 @@ async def test_a_command_suspends_and_another_resumes(world: World) -> None:
         order(world, "ResumeJob", job)
         await world.until_running()
         assert world.status["retryCount"] == 1
-        assert len(world.events("CommandIssued")) == 2
+        assert len(world.told("CommandIssued")) == 2
 
 
-async def test_counters_that_move_one_by_one_are_written_together(world: World) -> None:
+async def test_counters_that_move_one_by_one_are_written_together(world: JobWorld) -> None:
     world.submit(replicas=8, minAvailable=1)
     async with world.running():
         await world.until_running(pods=8)
@@ -168,7 +168,7 @@ async def test_counters_that_move_one_by_one_are_written_together(world: World) 
         assert (world.status["running"], world.status["succeeded"]) == (2, 6)
 
 
-async def test_a_queue_of_other_clusters_is_told_to_the_job(world: World) -> None:
+async def test_a_queue_of_other_clusters_is_told_to_the_job(world: JobWorld) -> None:
     lent = QueueSpec(extend_clusters=[ExtendCluster(name="b")])
     world.api.add(QUEUES, Queue(metadata=ObjectMeta(name="lent"), spec=lent))
     world.submit(queue="lent")
@@ -177,18 +177,18 @@ async def test_a_queue_of_other_clusters_is_told_to_the_job(world: World) -> Non
         assert world.job["metadata"]["annotations"] == {names.JOB_FORWARDING: "true"}
 
 
-async def test_a_plugin_that_is_not_there_is_told_once(world: World) -> None:
-    world.submit(plugins={"svc": [], "env": []})
+async def test_a_plugin_that_is_not_there_is_told_once(world: JobWorld) -> None:
+    world.submit(plugins={"ssh": [], "ray": []})
     async with world.running():
         await world.until_running()
-        await world.until(lambda: len(world.events("PluginError")) == 2)
-        assert sorted(world.events("PluginError")) == [
-            "job plugin env is not available yet",
-            "job plugin svc is not available yet",
+        await world.until(lambda: len(world.told("PluginError")) == 2)
+        assert sorted(world.told("PluginError")) == [
+            "job plugin ray is not available yet",
+            "job plugin ssh is not available yet",
         ]
 
 
-async def test_scaling_down_raises_no_policy(world: World) -> None:
+async def test_scaling_down_raises_no_policy(world: JobWorld) -> None:
     world.submit(replicas=3, policies=RESTART, minAvailable=1)
     async with world.running():
         await world.until_running(pods=3)
@@ -202,28 +202,28 @@ async def test_scaling_down_raises_no_policy(world: World) -> None:
 
         assert sorted(world.pods) == ["j-w-0"]
         assert world.phase == "Running"
-        assert world.events("ExecuteAction") == []
+        assert world.told("ExecuteAction") == []
 
 
-async def test_a_delayed_action_runs_at_its_time(world: World) -> None:
+async def test_a_delayed_action_runs_at_its_time(world: JobWorld) -> None:
     world.submit(policies=[{"event": "PodEvicted", "action": "AbortJob", "timeout": "1m"}])
     async with world.running():
         await world.until_running()
         world.delete("j-w-0")
-        await world.until(lambda: world.events("ExecuteAction"))
+        await world.until(lambda: world.told("ExecuteAction"))
         await world.until(lambda: len(world.pods) == 2)
         await world.clock.advance(50)
         assert world.phase != "Aborting"
         await world.clock.advance(15)
         await world.until(lambda: world.phase == "Aborting")
 
-        assert world.events("ExecuteAction") == [
+        assert world.told("ExecuteAction") == [
             "Execute action AbortJob after 1m0s",
             "Start to execute action AbortJob ",
         ]
 
 
-async def test_a_delayed_action_is_called_off_when_a_new_pod_runs(world: World) -> None:
+async def test_a_delayed_action_is_called_off_when_a_new_pod_runs(world: JobWorld) -> None:
     world.submit(policies=[{"event": "PodEvicted", "action": "AbortJob", "timeout": "1m"}])
     async with world.running():
         await world.until_running()
@@ -233,10 +233,10 @@ async def test_a_delayed_action_is_called_off_when_a_new_pod_runs(world: World) 
         await world.clock.advance(120)
 
         assert world.phase == "Running"
-        assert world.events("ExecuteAction") == ["Execute action AbortJob after 1m0s"]
+        assert world.told("ExecuteAction") == ["Execute action AbortJob after 1m0s"]
 
 
-async def test_a_deleted_job_leaves_nothing_behind_in_the_process(world: World) -> None:
+async def test_a_deleted_job_leaves_nothing_behind_in_the_process(world: JobWorld) -> None:
     world.submit()
     async with world.running() as controller:
         await world.until_running()

@@ -12,17 +12,18 @@ from pumice.core.jobs.delays import Delayed
 from pumice.core.jobs.reconcile import SYNCHRONISE
 from pumice.core.jobs.types import Request
 from pumice.kube.resources import CLAIMS, EVENTS, JOBS, POD_GROUPS, PODS, QUEUES
-from tests.adapters.controllers.job_world import RESTART, Json, World, order
+from tests.adapters.controllers.job_world import RESTART, JobWorld, order
+from tests.adapters.controllers.world import Json
 from tests.fakeapi.faults import Faults
 from tests.unit.jobs.builders import template
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> JobWorld:
+    return JobWorld()
 
 
-async def test_an_order_that_fails_halfway_is_carried_out_later(world: World) -> None:
+async def test_an_order_that_fails_halfway_is_carried_out_later(world: JobWorld) -> None:
     job = world.submit()
     async with world.running(max_requeues=0):
         await world.until_running()
@@ -33,7 +34,7 @@ async def test_an_order_that_fails_halfway_is_carried_out_later(world: World) ->
         assert world.status["version"] == 1
 
 
-async def test_what_is_gone_when_it_is_to_be_deleted_is_as_good_as_deleted(world: World) -> None:
+async def test_what_is_gone_when_it_is_to_be_deleted_is_as_good_as_deleted(world: JobWorld) -> None:
     job = world.submit()
     async with world.running(max_requeues=0):
         await world.until_running()
@@ -42,10 +43,10 @@ async def test_what_is_gone_when_it_is_to_be_deleted_is_as_good_as_deleted(world
         await world.until(lambda: world.phase == "Aborting")
         world.api.finish_pods()
         await world.until(lambda: world.phase == "Aborted")
-        assert world.events("ExecuteAction") == ["Start to execute action AbortJob "]
+        assert world.told("ExecuteAction") == ["Start to execute action AbortJob "]
 
 
-async def test_a_controller_that_dies_between_two_pods_is_replaced(world: World) -> None:
+async def test_a_controller_that_dies_between_two_pods_is_replaced(world: JobWorld) -> None:
     world.submit(replicas=6)
     async with world.running():
         await world.until(lambda: world.phase == "Pending")
@@ -64,7 +65,7 @@ async def test_a_controller_that_dies_between_two_pods_is_replaced(world: World)
         assert world.status.get("retryCount", 0) == 0
 
 
-async def test_what_failed_while_no_controller_ran_is_found_at_the_start(world: World) -> None:
+async def test_what_failed_while_no_controller_ran_is_found_at_the_start(world: JobWorld) -> None:
     world.submit(policies=[{"event": "PodFailed", "action": "AbortJob"}])
     async with world.running():
         await world.until_running()
@@ -74,7 +75,7 @@ async def test_what_failed_while_no_controller_ran_is_found_at_the_start(world: 
         await world.until(lambda: world.phase == "Aborting")
 
 
-async def test_a_kill_cut_short_ends_with_all_pods_replaced(world: World) -> None:
+async def test_a_kill_cut_short_ends_with_all_pods_replaced(world: JobWorld) -> None:
     world.submit(policies=RESTART, replicas=3)
     async with world.running():
         await world.until_running(pods=3)
@@ -92,14 +93,14 @@ async def test_a_kill_cut_short_ends_with_all_pods_replaced(world: World) -> Non
         assert not set(world.uids.values()) & set(before.values())
 
 
-async def test_a_quota_that_is_full_is_told_and_waited_for(world: World) -> None:
+async def test_a_quota_that_is_full_is_told_and_waited_for(world: JobWorld) -> None:
     world.submit()
     async with world.running():
         await world.until(lambda: world.phase == "Pending")
         world.api.fail(403, times=6, method="POST", path="/ns/pods", reason="Forbidden")
         world.enqueue()
         await world.until(lambda: len(world.pods) == 2)
-        await world.until(lambda: world.events("FailedCreate"))
+        await world.until(lambda: world.told("FailedCreate"))
 
         await world.quiet()
         (event,) = (e for e in world.api.all(EVENTS) if e["reason"] == "FailedCreate")
@@ -107,7 +108,7 @@ async def test_a_quota_that_is_full_is_told_and_waited_for(world: World) -> None
         assert event["count"] == 1, "what has been said is not said again"
 
 
-async def test_a_refusal_that_ends_is_forgotten(world: World) -> None:
+async def test_a_refusal_that_ends_is_forgotten(world: JobWorld) -> None:
     world.submit(replicas=1)
     async with world.running(max_requeues=4):
         await world.until(lambda: world.phase == "Pending")
@@ -120,7 +121,7 @@ async def test_a_refusal_that_ends_is_forgotten(world: World) -> None:
         assert world.phase != "Terminated"
 
 
-async def test_a_refusal_that_stays_terminates_the_job(world: World) -> None:
+async def test_a_refusal_that_stays_terminates_the_job(world: JobWorld) -> None:
     world.submit()
     async with world.running(max_requeues=3):
         await world.until(lambda: world.phase == "Pending")
@@ -128,13 +129,13 @@ async def test_a_refusal_that_stays_terminates_the_job(world: World) -> None:
         world.enqueue()
         await world.until(lambda: world.phase == "Terminated")
 
-        assert world.events("ExecuteAction") == [
+        assert world.told("ExecuteAction") == [
             "Job failed on action SyncJob for retry limit reached",
             "Start to execute action TerminateJob ",
         ]
 
 
-async def test_an_api_server_that_is_away_costs_no_try(world: World) -> None:
+async def test_an_api_server_that_is_away_costs_no_try(world: JobWorld) -> None:
     world.submit()
     async with world.running(max_requeues=0):
         await world.until(lambda: world.phase == "Pending")
@@ -144,7 +145,7 @@ async def test_an_api_server_that_is_away_costs_no_try(world: World) -> None:
         await world.until_running()
 
 
-async def test_what_fails_is_tried_less_and_less_often(world: World) -> None:
+async def test_what_fails_is_tried_less_and_less_often(world: JobWorld) -> None:
     world.submit(replicas=1)
     async with world.running():
         await world.until(lambda: world.phase == "Pending")
@@ -171,7 +172,7 @@ def test_when_there_is_something_to_do_again(desk: Desk, want: float | None) -> 
     assert desk.next_due() == want
 
 
-async def test_an_answer_that_was_lost_makes_no_second_pod(world: World) -> None:
+async def test_an_answer_that_was_lost_makes_no_second_pod(world: JobWorld) -> None:
     world.submit()
     async with world.running(max_requeues=0):
         await world.until(lambda: world.phase == "Pending")
@@ -181,7 +182,7 @@ async def test_an_answer_that_was_lost_makes_no_second_pod(world: World) -> None
 
 
 async def test_pods_of_a_deleted_namesake_hold_their_names_until_they_are_gone(
-    world: World,
+    world: JobWorld,
 ) -> None:
     old = world.submit()
     async with world.running():
@@ -204,13 +205,13 @@ async def test_pods_of_a_deleted_namesake_hold_their_names_until_they_are_gone(
         assert owners == {new["metadata"]["uid"]} != {old["metadata"]["uid"]}
 
 
-async def test_a_missing_claim_is_told_and_a_described_one_is_made(world: World) -> None:
+async def test_a_missing_claim_is_told_and_a_described_one_is_made(world: JobWorld) -> None:
     world.submit(volumes=[{"mountPath": "/data", "volumeClaimName": "data"},
                           {"mountPath": "/out", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}},
                           ])  # fmt: skip
     async with world.running():
-        await world.until(lambda: world.events("PVCError"))
-        (text,) = world.events("PVCError")
+        await world.until(lambda: world.told("PVCError"))
+        (text,) = world.told("PVCError")
         assert "pvc data is not found" in text
         assert world.groups == []
 
@@ -221,26 +222,26 @@ async def test_a_missing_claim_is_told_and_a_described_one_is_made(world: World)
         claims = [v["persistentVolumeClaim"]["claimName"]
                   for v in world.pods["j-w-0"]["spec"]["volumes"]]  # fmt: skip
         assert sorted(claims) == sorted(made)
-        assert world.events("PVCError") == [text]
+        assert world.told("PVCError") == [text]
         assert [mount["mountPath"] for mount in mounts] == ["/data", "/out"]
         assert world.job["spec"]["volumes"][1]["volumeClaimName"] in made
 
 
-async def test_an_unknown_queue_is_told_and_other_jobs_go_on(world: World) -> None:
+async def test_an_unknown_queue_is_told_and_other_jobs_go_on(world: JobWorld) -> None:
     world.submit(queue="nowhere")
     world.api.add(JOBS, {"metadata": {"name": "good"}, "spec": {"tasks": [
         {"name": "w", "replicas": 1, "template": template()}]}}, "ns")  # fmt: skip
     async with world.running():
-        await world.until(lambda: world.events("QueueError"))
+        await world.until(lambda: world.told("QueueError"))
         await world.until(lambda: len(world.groups) == 1)
-        assert world.events("QueueError") == ["queue nowhere is not found"]
+        assert world.told("QueueError") == ["queue nowhere is not found"]
         assert world.phase == ""
 
         world.api.add(QUEUES, Queue(metadata=ObjectMeta(name="nowhere")))
         await world.until(lambda: world.phase == "Pending")
 
 
-async def test_an_api_server_that_was_away_altogether_loses_nothing(world: World) -> None:
+async def test_an_api_server_that_was_away_altogether_loses_nothing(world: JobWorld) -> None:
     world.submit(policies=RESTART)
     async with world.running(max_requeues=0):
         await world.until_running()
@@ -257,15 +258,15 @@ async def test_an_api_server_that_was_away_altogether_loses_nothing(world: World
         assert world.status.get("retryCount", 0) == 0
 
 
-async def test_a_name_that_a_foreign_pod_holds_is_waited_for(world: World) -> None:
+async def test_a_name_that_a_foreign_pod_holds_is_waited_for(world: JobWorld) -> None:
     world.submit()
     foreign = {"metadata": {"name": "j-w-1"}, "spec": template()["spec"]}
     world.api.add(PODS, foreign, "ns")
     async with world.running(max_requeues=0):
         await world.until(lambda: world.phase == "Pending")
         world.enqueue()
-        await world.until(lambda: world.events("FailedCreate"))
-        assert world.events("FailedCreate") == [
+        await world.until(lambda: world.told("FailedCreate"))
+        assert world.told("FailedCreate") == [
             "Error creating pods: 1 of their names belong to pods of others"
         ]
         world.delete("j-w-1")
@@ -276,7 +277,7 @@ FOREIGN: Json = {"metadata": {}}
 
 
 async def test_a_status_that_somebody_else_touched_is_written_on_a_fresh_look(
-    world: World,
+    world: JobWorld,
 ) -> None:
     world.submit()
     world.api.fail(409, times=2, method="PATCH", path="/status", reason="Conflict")
@@ -284,17 +285,17 @@ async def test_a_status_that_somebody_else_touched_is_written_on_a_fresh_look(
         await world.until_running()
 
 
-async def test_a_job_of_too_many_pods_is_refused_and_others_go_on(world: World) -> None:
+async def test_a_job_of_too_many_pods_is_refused_and_others_go_on(world: JobWorld) -> None:
     world.submit(replicas=2_000_000_000)
     world.api.add(JOBS, {"metadata": {"name": "good"}, "spec": {"tasks": [
         {"name": "w", "replicas": 1, "template": template()}]}}, "ns")  # fmt: skip
     async with world.running():
-        await world.until(lambda: world.events("InvalidJob"))
+        await world.until(lambda: world.told("InvalidJob"))
         await world.until(lambda: len(world.groups) == 1)
         assert world.groups[0]["metadata"]["name"].startswith("good-")
 
 
-async def test_a_template_that_the_api_server_refuses_is_told(world: World) -> None:
+async def test_a_template_that_the_api_server_refuses_is_told(world: JobWorld) -> None:
     world.submit()
     job = world.job
     task = {**job["spec"]["tasks"][0], "template": {"spec": {"containers": []}}}
@@ -302,11 +303,11 @@ async def test_a_template_that_the_api_server_refuses_is_told(world: World) -> N
     async with world.running():
         await world.until(lambda: len(world.groups) == 1)
         world.enqueue()
-        await world.until(lambda: world.events("FailedCreate"))
-        assert "spec.containers: Required value" in world.events("FailedCreate")[0]
+        await world.until(lambda: world.told("FailedCreate"))
+        assert "spec.containers: Required value" in world.told("FailedCreate")[0]
 
 
-async def test_a_command_that_cannot_be_deleted_yet_is_obeyed_once(world: World) -> None:
+async def test_a_command_that_cannot_be_deleted_yet_is_obeyed_once(world: JobWorld) -> None:
     job = world.submit()
     async with world.running():
         await world.until_running()
@@ -315,4 +316,4 @@ async def test_a_command_that_cannot_be_deleted_yet_is_obeyed_once(world: World)
         await world.until(lambda: world.phase == "Aborting")
         await world.quiet()
 
-        assert len(world.events("CommandIssued")) == 1
+        assert len(world.told("CommandIssued")) == 1

@@ -10,7 +10,7 @@ import pytest
 from controllers.caches import Caches
 from controllers.job_view import JobView
 from pumice.core.api.batch import Job
-from pumice.core.api.core import Pod
+from pumice.core.api.core import Pod, PodSpec
 from pumice.core.api.scheduling import PodGroup
 from pumice.core.jobs import membership
 from tests.fakeapi.app import FakeApi
@@ -84,3 +84,20 @@ def test_an_older_group_with_the_jobs_name_alone_is_the_jobs(caches: Caches) -> 
 
     assert seen.group is not None
     assert seen.group.metadata.name == "j"
+
+
+def test_an_index_of_two_caches_keeps_the_new_object_when_it_loses_the_old(caches: Caches) -> None:
+    view = put(caches, a_pod("j-w-0"))
+    new = a_pod("j-w-0")
+    new.metadata.uid, new.metadata.resource_version = "new", str(next(versions))
+    new.spec = PodSpec(scheduler_name="other")
+    view.changed(new)
+    assert [p.metadata.uid for p in caches.pods_by_owner.get("u1").values()] == ["new"]
+
+    # The first cache shows another Job's pod under the name: the old one is lost only now.
+    third = a_pod("j-w-0", job="u2")
+    third.metadata.uid = "third"
+    put(caches, third)
+
+    assert [p.metadata.uid for p in caches.pods_by_owner.get("u1").values()] == ["new"]
+    assert [p.metadata.uid for p in caches.pods_by_owner.get("u2").values()] == ["third"]

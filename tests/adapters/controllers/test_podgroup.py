@@ -15,14 +15,12 @@ from tests.fakeapi.clock import settle, until
 Json = dict[str, Any]
 
 
-class GroupWorld(World):
+class GroupWorld(World[PodGroupController]):
     """A world with the PodGroup controller in it."""
 
     def __init__(self) -> None:
         super().__init__(
-            lambda client, caches, events, metrics, clock: PodGroupController(
-                client, caches, events, clock=clock
-            )
+            lambda made: PodGroupController(made.client, made.caches, made.events, clock=made.clock)
         )
 
     def add_replica_set(self, replicas: int = 2, **annotations: str) -> str:

@@ -17,13 +17,13 @@ from tests.fakeapi.clock import settle, until
 Json = dict[str, Any]
 
 
-class QueueWorld(World):
+class QueueWorld(World[QueueController]):
     """A world with the queue controller in it."""
 
     def __init__(self) -> None:
         super().__init__(
-            lambda client, caches, events, metrics, clock: QueueController(
-                client, caches, events, metrics, clock=clock
+            lambda made: QueueController(
+                made.client, made.caches, made.events, made.metrics, clock=made.clock
             )
         )
 

@@ -6,7 +6,8 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 from controllers.caches import Caches
 from controllers.main import Faults
@@ -29,13 +30,25 @@ class Controller(Protocol):
         ...
 
 
-Make = Callable[[Client, Caches, Recorder, Metrics, ManualClock], Controller]
+C = TypeVar("C", bound=Controller)
 
 
-class World:
+@dataclass(frozen=True)
+class Process:
+    """What the process has that a controller runs in."""
+
+    client: Client
+    caches: Caches
+    events: Recorder
+    metrics: Metrics
+    clock: ManualClock
+
+
+class World(Generic[C]):
     """The API server and what the controller under test has done to it."""
 
-    def __init__(self, make: Make) -> None:
+    def __init__(self, make: Callable[..., C]) -> None:
+        #: takes a Process, and the options that a test gives to `running`
         self._make = make
         self.clock = ManualClock()
         self.api = FakeApi(self.clock, namespaces=("default", "ns"))
@@ -43,23 +56,27 @@ class World:
         self._read = 0
 
     @asynccontextmanager
-    async def running(self, scheduler_names: Sequence[str] = ("volcano",)) -> AsyncIterator[None]:
+    async def running(
+        self, scheduler_names: Sequence[str] = ("volcano",), **options: Any
+    ) -> AsyncIterator[C]:
         """Run the controller, as one process would, and kill it at the end."""
         client = self.api.client()
-        recorder = Recorder(client, "pumice-controllers", clock=self.clock)
+        events = Recorder(client, "pumice-controllers", clock=self.clock)
         caches = Caches(
-            client, scheduler_names, on_malformed=Faults(recorder).report, clock=self.clock
+            client, scheduler_names, on_malformed=Faults(events).report, clock=self.clock
         )
         self.metrics = Metrics("volcano_")
-        controller = self._make(client, caches, recorder, self.metrics, self.clock)
+        controller = self._make(
+            Process(client, caches, events, self.metrics, self.clock), **options
+        )
         tasks = [
             asyncio.create_task(part.run(), name=type(part).__name__)
-            for part in (recorder, caches, controller)
+            for part in (events, caches, controller)
         ]
         try:
             await until(lambda: caches.synced)
             await settle()
-            yield
+            yield controller
         finally:
             for task in tasks:
                 task.cancel()

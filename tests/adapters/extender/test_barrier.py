@@ -232,11 +232,147 @@ async def test_a_call_that_is_lost_while_its_binding_is_posted_is_bound_all_the_
     assert world.states()["a"] == ("Bound", "n1")
 
 
+async def test_a_call_for_another_node_is_no_success_because_of_the_one_before() -> None:
+    world = a_pair(minimum=1)
+    accepted = asyncio.Event()
+
+    async def slow(entry: object, node: str) -> str:
+        await accepted.wait()
+        return ""
+
+    world.barrier.post = slow
+    first = await call(world, "a", "n1")
+    second = await call(world, "a", "n2")
+    accepted.set()
+
+    assert [await first, await second] == ["", texts.OTHER_NODE]
+
+
+async def test_a_call_that_comes_while_a_binding_fails_is_tried_by_itself() -> None:
+    world = a_pair(minimum=1)
+    looked = asyncio.Event()
+    answers = iter(["refused", ""])
+
+    async def fail_once(entry: object, node: str) -> str:
+        await looked.wait()
+        return next(answers)
+
+    world.barrier.post = fail_once
+    first, second = await call(world, "a"), await call(world, "a")
+    looked.set()
+
+    assert [await first, await second] == ["refused", ""]
+    assert world.states()["a"] == ("Bound", "n1")
+
+
+async def test_a_binding_that_goes_wrong_unforeseen_is_answered_all_the_same() -> None:
+    world = a_pair(minimum=1)
+
+    async def explode(entry: object, node: str) -> str:
+        raise RuntimeError("secret address")
+
+    world.barrier.post = explode
+
+    assert await (await call(world, "a")) == texts.FAILED
+    assert world.states()["a"] == ("Released", "n1")
+    assert world.barrier.parked == {}
+
+
+async def test_a_pod_without_a_group_is_answered_when_its_node_is_full() -> None:
+    world = World.make(a_node("n1", cpu=1))
+    spec = {"affinity": {"nodeAffinity": PINNED}}
+    world.model.set_pod(a_pod("x", gates=None, group="", spec=spec))
+    world.model.set_node(a_node("n1", cpu=0))
+
+    assert await (await call(world, "x")) == texts.NO_ROOM
+
+
+PINNED = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+        ]
+    }
+}
+
+
+async def test_a_member_that_was_refused_is_not_bound_when_it_comes_again() -> None:
+    world = a_pair()
+    first = await call(world, "a")
+    world.model.set_node(a_node("n1", cpu=0))
+    second = await call(world, "b")
+    assert [await first, await second] == [texts.NO_ROOM, texts.NO_ROOM]
+
+    world.model.set_node(a_node("n1"))
+
+    assert await (await call(world, "a")) == texts.REPLACED
+    assert await (await call(world, "b")) == texts.REPLACED
+    assert world.posted == []
+
+
+async def test_a_waiting_member_that_is_to_be_replaced_gets_an_answer() -> None:
+    world = a_pair()
+    waiting = await call(world, "a")
+
+    world.releases.replace(PodUid("a"), "")
+
+    assert await waiting == texts.REPLACED
+    assert world.states()["a"] == ("Released", "n1")
+
+
+async def test_a_member_that_is_being_bound_is_not_refused_any_more() -> None:
+    world = a_pair(minimum=1)
+    accepted = asyncio.Event()
+
+    async def slow(entry: object, node: str) -> str:
+        await accepted.wait()
+        return ""
+
+    world.barrier.post = slow
+    answer = await call(world, "a")
+    world.barrier.node_gone("n1")
+    world.barrier.refuse(PodUid("a"), texts.REPLACED)
+    accepted.set()
+
+    assert await answer == ""
+    assert world.refused == []
+
+
+async def test_best_effort_members_on_their_way_count_as_waiting_ones_do() -> None:
+    pods = (a_pod("a"), a_pod("b"), a_pod("c", cpu=""), a_pod("d", cpu=""))
+    world = World.make(a_node("n1"), minimum=4, pods=pods)
+    world.apply({**ON_N1, "c": "n1", "d": "n1"})
+
+    answers = [await call(world, "a"), await call(world, "b")]
+
+    assert [await answer for answer in answers] == ["", ""]
+
+
+async def test_members_that_are_being_bound_count_for_those_that_come_after() -> None:
+    pods = (a_pod("a"), a_pod("b"), a_pod("c"))
+    world = World.make(a_node("n1"), minimum=2, pods=pods)
+    world.apply({**ON_N1, "c": "n1"})
+    accepted = asyncio.Event()
+
+    async def slow(entry: object, node: str) -> str:
+        await accepted.wait()
+        return ""
+
+    world.barrier.post = slow
+    answers = [await call(world, name) for name in "abc"]
+    assert len(world.barrier.commits) == 3
+    accepted.set()
+
+    assert [await answer for answer in answers] == ["", "", ""]
+    assert (world.barrier.parked, world.barrier.by_job) == ({}, {})
+
+
 async def test_shutting_down_answers_everyone() -> None:
     world = a_pair()
     answer = await call(world, "a")
     await world.barrier.close()
     assert await answer == texts.SHUTTING_DOWN
+    assert await (await call(world, "b")) == texts.SHUTTING_DOWN
 
 
 async def test_with_the_barrier_off_everyone_is_bound_as_he_comes() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from extender import barrier as texts
 from extender.nacks import Nacks
 from pumice.core.ids import PodUid
-from tests.adapters.extender.world import World, a_node, a_pod
+from tests.adapters.extender.world import GANG, World, a_node, a_pod
 
 TAINT = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "taint"}
 
@@ -46,6 +46,67 @@ def test_a_refusal_counts_after_three_seconds_and_only_that_member_is_replaced()
 
     assert replaced(world) == ["a"]
     assert world.model.avoided_nodes() == {"n1"}
+
+
+def test_a_member_that_nobody_could_be_asked_to_replace_is_refused_again() -> None:
+    world, nacks = a_pair()
+    refuse(world, "a")
+    world.sent.hold_back = True
+    world.time += 3.1
+    nacks.check()
+    failed = world.sent.failures[-1]
+    assert failed is not None
+    failed(RuntimeError("403"))
+
+    nacks.check()
+    assert replaced(world) == ["a"]
+    world.time += 3.1
+    nacks.check()
+    assert replaced(world) == ["a", "a"]
+
+
+def test_our_own_words_on_a_pod_are_no_refusal_however_late_they_come() -> None:
+    world = World.make(a_node("n1"), a_node("n2"), pods=(a_pod("a"), a_pod("b")))
+    nacks = Nacks(world.model, world.releases, world.barrier)
+    world.sent.hold_back = True
+    world.apply({"a": "n1", "b": "n2"})
+    ours = {"status": {"conditions": [{**TAINT, "message": "no room"}]}}
+    for name in "ab":
+        world.sent.show(world.model.pending[PodUid(name)], ours)
+        pod = world.model.pending[PodUid(name)]
+        world.sent.show(pod, dict(world.sent.patches)[name])
+
+    nacks.check()
+    world.time += 10
+    nacks.check()
+
+    assert replaced(world) == []
+
+
+def test_the_last_refusal_of_a_job_is_forgotten_with_it() -> None:
+    world, nacks = a_pair()
+    refuse(world, "a")
+    world.time += 3.1
+    nacks.check()
+    assert list(nacks.last) == [GANG]
+
+    world.model.cluster.remove_pod_group(GANG)
+    nacks.check()
+
+    assert nacks.last == {}
+
+
+async def test_members_whose_group_is_gone_do_not_hold_room_for_ever() -> None:
+    world, nacks = a_pair()
+    waiting = asyncio.create_task(world.barrier.bind(PodUid("a"), "n1"))
+    await asyncio.sleep(0)
+    world.model.cluster.remove_pod_group(GANG)
+
+    nacks.check()
+    world.time += 61
+    nacks.check()
+
+    assert await waiting == texts.REPLACED
 
 
 def test_a_refusal_that_passes_is_none() -> None:

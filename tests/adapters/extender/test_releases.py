@@ -146,6 +146,75 @@ def test_a_patch_that_failed_leaves_the_pod_held_without_a_plan() -> None:
     assert world.model.cluster.fits(PodUid("a"), "n1") == []
 
 
+def test_a_pod_whose_gate_was_taken_off_meanwhile_is_planned_by_nomination() -> None:
+    world = planned("a")
+    world.sent.hold_back = True
+    steer(world, ["a"])
+    world.model.set_pod(a_pod("a", cpu="100m", gates=None))
+    failed = world.sent.failures[-1]
+    assert failed is not None
+
+    failed(RuntimeError("422: the affinity of a pod without gates cannot change"))
+
+    assert world.states() == {}
+    assert world.apply({"a": "n1"}) == (1, 0)
+    assert world.sent.patches[-1] == ("a", NOMINATE)
+
+
+def test_nobody_is_asked_twice_for_another_pod() -> None:
+    world = planned("a")
+    steer(world, ["a"])
+    for _ in range(2):
+        world.releases.replace(PodUid("a"), "n1")
+    assert len(world.sent.patches) == 2
+
+
+def test_a_nomination_that_stands_already_is_not_written_again() -> None:
+    world = planned("a", minimum=2, owner=REPLICA_SET, status={"nominatedNodeName": "n1"})
+    steer(world, ["a"])
+    assert [patch for _, patch in world.sent.patches] == [UNGATE]
+
+
+def test_a_nomination_that_was_taken_back_is_not_believed_when_the_pod_changes() -> None:
+    world = planned("a", minimum=2, owner=REPLICA_SET)
+    steer(world, ["a"])
+    world.releases.replace(PodUid("a"), "n1")
+
+    world.sent.show(world.model.pending[PodUid("a")], {"metadata": {"labels": {"x": "y"}}})
+
+    assert world.states() == {}
+    assert world.model.cluster.nodes.tasks_on("n1") == {}
+
+
+def test_the_window_counts_the_waves_still_to_come() -> None:
+    world = planned("a", "b", "c", window=2)
+    steer(world, ["a"], ["b"])
+    steer(world, ["c"])
+    assert world.sent.names() == ["a"]
+
+    arrive(world, "a")
+    assert world.sent.names() == ["a", "b"]
+    world.show_bound("a", "n1")
+    assert world.sent.names() == ["a", "b", "c"]
+
+
+def test_a_gang_of_which_nothing_is_left_holds_nobody_up() -> None:
+    world = planned("a", "b", "c", window=2)
+    steer(world, ["a"])
+    steer(world, ["b", "b2"])
+    steer(world, ["c"])
+    world.model.remove_pod(PodUid("b"))
+    assert world.sent.names() == ["a", "c"]
+
+
+def test_pods_that_nobody_let_go_leave_the_window_alone() -> None:
+    world = planned("a", window=1)
+    world.model.set_pod(a_pod("loose", cpu="100m", gates=None))
+    world.apply({"loose": "n1"})
+    steer(world, ["a"])
+    assert world.sent.names() == ["loose", "a"]
+
+
 def test_a_plan_whose_node_went_is_dropped_and_not_released() -> None:
     world = planned("a", "b", window=1)
     steer(world, ["a"])

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from extender.applying import apply_allocations
-from extender.barrier import Barrier
+from extender.barrier import NO_ROOM, Barrier
 from extender.model import Model
 from extender.releases import Failed, Releases
 from pumice.core.api.core import Node, Pod
@@ -154,11 +154,14 @@ class World:
 
         def refused(uid: PodUid, text: str) -> None:
             world.refused.append((uid, text))
+            entry = model.ledger.get(uid)
+            releases.replace(uid, entry.node if entry and text == NO_ROOM else "")
 
         def wake() -> None:
             world.woken += 1
 
         gate = Barrier(model, post, refused, wake, lambda task: True, enabled=barrier)
+        model.watchers.append(gate.look)
         model.listeners += [gate.evaluate, lambda _: releases.pump()]
         world = cls(model, sent, releases, gate)
         model.cluster.set_queue(msgspec.convert({"metadata": {"name": "default"}}, Queue))

@@ -175,6 +175,56 @@ async def test_a_lost_answer_is_asked_for_again(sender: Sender, clock: ManualClo
     assert sender.data() == {"x": "2"}
 
 
+async def test_a_patch_that_was_applied_before_its_answer_was_lost_is_not_sent_again(
+    sender: Sender, clock: ManualClock
+) -> None:
+    uid = sender.a_map(x="1", y="1")
+    sender.api.lose(applied=True)
+    sender.put(merge(uid, x="2", y=None))
+    await clock.advance(1)
+
+    (outcome,) = sender.ended
+    assert outcome.obj is not None
+    assert outcome.obj.metadata.resource_version == str(sender.api.store.version)
+    assert [c.method for c in sender.api.calls] == ["PATCH", "GET"]
+
+
+async def test_a_lost_patch_is_not_taken_for_done_on_another_object_of_that_name(
+    sender: Sender, clock: ManualClock
+) -> None:
+    uid = sender.a_map(x="1")
+    sender.api.lose()
+    sender.put(merge(uid, x="2"))
+    await settle()
+    other = {"name": "m", "namespace": "default", "uid": "another"}
+    sender.api.put(CONFIG_MAPS, {"metadata": other, "data": {"x": "2"}})
+    await clock.advance(1)
+    assert sender.errors == [Conflict]
+
+
+async def test_a_lost_condition_is_looked_for_among_the_others(
+    sender: Sender, clock: ManualClock
+) -> None:
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    uid = sender.api.add(PODS, pod)["metadata"]["uid"]
+    for kind in ("A", "B", "A"):
+        sender.api.lose(applied=True)
+        condition = {"type": kind, "status": "True"}
+        sender.put(
+            MergeByKey(
+                resource=PODS,
+                namespace="default",
+                name="p",
+                uid=uid,
+                body={"status": {"conditions": [condition]}},
+                subresource="status",
+            )
+        )
+        await clock.advance(1)
+    assert sender.errors == [None] * 3
+    assert [c.method for c in sender.api.calls] == ["PATCH", "GET"] * 3
+
+
 async def test_a_creation_whose_answer_was_lost_is_not_done_twice(
     sender: Sender, clock: ManualClock
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.kube.patches import mergeable, merged
+from pumice.kube.patches import is_done, mergeable, merged
 from tests.fakeapi.patching import merge
 
 keys = st.sampled_from("abc")
@@ -37,3 +37,21 @@ def test_merging_changes_neither() -> None:
     first, second = {"a": {"b": 1}}, {"a": {"c": 2}}
     assert merged(first, second) == {"a": {"b": 1, "c": 2}}
     assert (first, second) == ({"a": {"b": 1}}, {"a": {"c": 2}})
+
+
+@given(documents, patches)
+def test_what_is_called_done_changes_nothing(doc: Any, patch: Any) -> None:
+    if is_done(doc, patch):
+        assert without_nulls(merge(doc, patch)) == without_nulls(doc)
+
+
+@given(documents, patches)
+def test_a_patch_that_was_applied_is_done(doc: Any, patch: Any) -> None:
+    assert is_done(merge(doc, patch), patch)
+
+
+def without_nulls(value: Any) -> Any:
+    """Return a document without its null fields, which the API server doesn't keep."""
+    if not isinstance(value, dict):
+        return value
+    return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}

@@ -15,6 +15,8 @@ from pumice.core.api.meta import ObjectMeta
 from pumice.core.api.scheduling import PodGroup, PodGroupPhase
 from pumice.core.jobs import events, policies
 from pumice.core.jobs import types as t
+from pumice.core.jobs.objects import fingerprint
+from pumice.core.jobs.plugins.svc import hosts
 from pumice.core.jobs.reconcile import SYNCHRONISE, reconcile
 from tests.unit.jobs.builders import NOW, QUEUE, a_job, a_policy, a_task
 
@@ -29,10 +31,17 @@ class World:
         self.job = job
         self.pods: dict[str, Pod] = {}
         self.group: PodGroup | None = None
+        self.objects: dict[t.ObjectKey, t.Owned] = {}
         self.serial = 0
 
     def observed(self) -> t.Observed:
-        return t.Observed(job=self.job, pods=dict(self.pods), group=self.group, queue=QUEUE)
+        return t.Observed(
+            job=self.job,
+            pods=dict(self.pods),
+            group=self.group,
+            queue=QUEUE,
+            objects=dict(self.objects),
+        )
 
     def decide(self, decision: t.Decision) -> list[t.Effect]:
         """Reconcile and carry out, as the controller does."""
@@ -67,6 +76,17 @@ class World:
                 assert self.group is not None
                 old = msgspec.to_builtins(self.group.spec)
                 self.group.spec = msgspec.convert(merged(old, spec), type(self.group.spec))
+            case t.CreateObject(kind, name, body):
+                assert (kind, name) not in self.objects, "its place was taken"
+                self.serial += 1
+                data = fingerprint(body.get("data"))
+                self.objects[kind, name] = t.Owned(f"object-{self.serial}", data)
+            case t.ReplaceData(kind, name, uid, data):
+                assert self.objects[kind, name].uid == uid
+                assert fingerprint(data) != self.objects[kind, name].data, "it changes nothing"
+                self.objects[kind, name] = t.Owned(uid, fingerprint(data))
+            case t.DeleteObject(kind, name, uid):
+                assert self.objects.pop((kind, name)).uid == uid
             case t.PatchStatus(_, _, status):
                 assert status != self.job.status, "a write that changes nothing"
                 self.job = msgspec.structs.replace(self.job, status=status)
@@ -154,11 +174,14 @@ def happen(world: World, what: tuple[str, int, str]) -> None:
             world.group.status.phase = phases[number % 4]
             if request := events.group_changed(old_group, world.group):
                 world.happen(request)
+        case "object" if world.objects:
+            del world.objects[sorted(world.objects)[number % len(world.objects)]]
+            world.happen(events.SYNCED)
         case "kubelets":
             world.end_terminating()
 
 
-KINDS = ("phase", "refused", "mark", "delete", "scale", "order", "group", "kubelets")
+KINDS = ("phase", "refused", "mark", "delete", "scale", "order", "group", "object", "kubelets")
 HAPPENINGS = st.lists(
     st.tuples(st.sampled_from(KINDS), st.integers(0, 9), st.sampled_from(PHASES)), max_size=12
 )
@@ -198,7 +221,7 @@ def test_a_job_settles_and_its_counters_are_its_pods(
     happenings: list[tuple[str, int, str]],
 ) -> None:
     world = World(a_job(a_task("w", 2), a_task("m", 1), phase="", policies=policies_,
-                        min_available=minimum))  # fmt: skip
+                        min_available=minimum, plugins={"svc": []}))  # fmt: skip
     world.settle()
     assert sorted(world.pods) == ["j-m-0", "j-w-0", "j-w-1"]
 
@@ -211,10 +234,14 @@ def test_a_job_settles_and_its_counters_are_its_pods(
     if world.job.status.state.phase in ("Pending", "Running"):
         assert set(world.pods) == wanted
         assert world.group is not None
+        assert {kind for kind, _ in world.objects} == {"ConfigMap", "NetworkPolicy", "Service"}
+        assert world.objects["ConfigMap", "j-svc"].data == fingerprint(hosts(world.job))
+        assert world.job.status.controlled_resources == {"plugin-svc": "svc"}
     else:
         assert world.job.status.state.phase in ("Aborted", "Completed", "Terminated", "Failed")
         alive = [n for n, p in world.pods.items() if p.status.phase in ("", "Pending", "Running")]
-        assert (alive, world.group) == ([], None)
+        assert (alive, world.group, world.objects) == ([], None, {})
+        assert world.job.status.controlled_resources is None
 
 
 @given(happenings=HAPPENINGS)

@@ -1,0 +1,70 @@
+"""What the controllers keep of objects instead of the whole: rows for those that may be many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from pumice.core.api.core import Pod, PodSpec
+from pumice.core.jobs.membership import owner_uid
+from pumice.core.jobs.objects import fingerprint
+from pumice.core.names import GROUP_NAME
+from pumice.kube.resources import ConfigMap, Plain, ReplicaSet, StatefulSet
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What is kept of a ReplicaSet or StatefulSet."""
+
+    namespace: str
+    uid: str
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobObject:
+    """What is kept of an object that a plugin made for a Job."""
+
+    name: str
+    uid: str
+    #: `namespace/name` and uid of the Job
+    job: str
+    job_uid: str
+    #: fingerprint of its data
+    data: str
+    is_leaving: bool
+
+
+def slim(pod: Pod) -> Pod:
+    """Return the pod without what only its PodGroup is made from, once it names one."""
+    if not (pod.metadata.annotations or {}).get(GROUP_NAME):
+        return pod
+    kept = PodSpec(scheduler_name=pod.spec.scheduler_name, node_name=pod.spec.node_name)
+    return msgspec.structs.replace(pod, spec=kept)
+
+
+def job_object(obj: Plain) -> JobObject:
+    """Return the row."""
+    meta = obj.metadata
+    owner = meta.controller
+    return JobObject(
+        name=meta.name,
+        uid=meta.uid,
+        job=f"{meta.namespace}/{owner.name}" if owner else "",
+        job_uid=owner_uid(meta),
+        data=fingerprint(obj.data if isinstance(obj, ConfigMap) else None),
+        is_leaving=meta.deletion_timestamp is not None,
+    )
+
+
+def workload(obj: ReplicaSet | StatefulSet) -> Workload:
+    """Return the row; Kubernetes defaults replicas to 1."""
+    replicas = 1 if obj.spec.replicas is None else obj.spec.replicas
+    return Workload(obj.metadata.namespace, obj.metadata.uid, replicas)
+
+
+def owner(pod: Pod) -> str | None:
+    """Return the uid of the object that controls the pod."""
+    found = pod.metadata.controller
+    return found.uid if found else None
