@@ -145,9 +145,9 @@ def summary(done: Released) -> str:
     """Return what was done, in a few lines."""
     lines = [f"{count(len(done.released))} released."]
     if done.gated:
-        lines.append(f"{count(len(done.gated))} of them held still, by gates of others.")
+        lines.append(f"Still held by gates of others: {count(len(done.gated))}.")
     if done.left:
-        lines.append(f"{count(done.left)} held by Pumice still.")
+        lines.append(f"Still held by Pumice: {count(done.left)}.")
     lines.append("Pods of our schedulers are held again as long as they meet our admission policy.")
     return "\n".join(lines)
 

@@ -137,7 +137,7 @@ class Closing:
         elif held:
             conditions = _with(
                 conditions,
-                self._condition("Unschedulable", NOT_ENOUGH_RESOURCES, trouble.message),
+                self._condition("Unschedulable", NOT_ENOUGH_RESOURCES, _in_full(trouble)),
             )
         elif job.key in self.findings.schedulable:
             conditions = _with(conditions, self.ready)
@@ -219,7 +219,14 @@ class Closing:
                 numbers[f"needed {self.snapshot.names[row]}"] = amount
                 numbers[f"free {self.snapshot.names[row]}"] = float(free[row])
         action = "enqueue" if job.is_pending else "allocate"
-        return Reason(action, "gang", trouble.message or text, numbers, errors.reasons)
+        return Reason(
+            action,
+            "gang",
+            trouble.message or text,
+            numbers,
+            errors.reasons,
+            detail=trouble.detail,
+        )
 
     # Pods.
 
@@ -303,7 +310,7 @@ def fit_error(job: JobInfo, trouble: Trouble, last: dict[PodUid, Trial]) -> str:
     if reasons:
         text = f"{text}; Pending: {_histogram(reasons)}"
     if trouble.message:
-        return f"{text}. Origin reason is: {trouble.message}"
+        return f"{text}. Origin reason is: {_in_full(trouble)}"
     for uid, errors in trouble.tasks.items():
         return f"{text}. Origin reason is {job.tasks[PodUid(uid)].name}: {errors}"
     for uid, limit in trouble.over_limit.items():
@@ -335,3 +342,8 @@ def _needed(job: JobInfo) -> Floats:
     for task in pending[:lacking]:
         needed = plus(needed, task.cls.req)
     return needed
+
+
+def _in_full(trouble: Trouble) -> str:
+    """Return what keeps a group from being let in, with its numbers."""
+    return f"{trouble.message}: {trouble.detail}" if trouble.detail else trouble.message

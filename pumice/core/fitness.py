@@ -49,6 +49,8 @@ class Trouble:
 
     #: why the job as a whole was not tried, or not let in
     message: str = ""
+    #: the numbers of that in words
+    detail: str = ""
     #: whether the queue, and not a lack of room, holds the job or single tasks
     by_queue: bool = False
     #: the reason of the validity check, where the job failed it

@@ -29,6 +29,8 @@ class Reason:
     nodes: Mapping[str, int] = field(default_factory=dict)
     #: who holds what is short, `namespace/name`
     holders: tuple[str, ...] = ()
+    #: the numbers in words, where the message does not have them
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

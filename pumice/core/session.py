@@ -253,6 +253,7 @@ class Session:
             if vote is Vote.REJECT and reason is not None:
                 trouble = self.trouble(job)
                 trouble.message, trouble.by_queue = reason.message, True
+                trouble.detail = reason.detail
                 trouble.numbers.update(reason.numbers)
             return vote
 

@@ -17,14 +17,27 @@ class Length:
     kills: int
     backlog_gangs: int
     foreign_scheduler_s: float
+    api_server_away_s: float
     soak_s: float
 
 
 SHORT = Length(
-    "short", contention_rounds=2, kills=5, backlog_gangs=30, foreign_scheduler_s=30, soak_s=0
+    "short",
+    contention_rounds=2,
+    kills=5,
+    backlog_gangs=30,
+    foreign_scheduler_s=30,
+    api_server_away_s=10,
+    soak_s=0,
 )
 FULL = Length(
-    "full", contention_rounds=20, kills=50, backlog_gangs=100, foreign_scheduler_s=300, soak_s=300
+    "full",
+    contention_rounds=20,
+    kills=50,
+    backlog_gangs=100,
+    foreign_scheduler_s=300,
+    api_server_away_s=30,
+    soak_s=300,
 )
 LENGTHS = {length.name: length for length in (SHORT, FULL)}
 

@@ -205,7 +205,8 @@ HELD: dict[str, tuple[Sequence[Thing], str]] = {
     "a group that is not let in": (
         [a_queue("default", capability="500m"), *a_job("j", phase="Pending", resources="1")],
         "pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Unschedulable. Origin"
-        " reason is: queue resource quota insufficient: insufficient cpu",
+        " reason is: queue resource quota insufficient: insufficient cpu:"
+        " 1 cpu asked for, queue default may have 500m in all",
     ),
 }
 
@@ -237,7 +238,7 @@ EVENTS = {
         (
             "Normal",
             "Unschedulable",
-            "resource in cluster is overused: overused cpu (99 asked for, 4 in the cluster)",
+            "resource in cluster is overused: overused cpu",
         ),
     ),
     "the queue does not exist": Event(
@@ -274,7 +275,7 @@ def test_a_group_before_its_admission_tells_why_it_is_not_let_in() -> None:
     assert (group.phase, condition.reason, condition.message) == (
         "Pending",
         "NotEnoughResources",
-        "resource in cluster is overused: overused cpu (99 asked for, 4 in the cluster)",
+        "resource in cluster is overused: overused cpu: 99 cpu asked for, 4 in the cluster",
     )
 
 

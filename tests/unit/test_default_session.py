@@ -25,7 +25,7 @@ def test_one_gang_starts_whole_one_waits_and_a_small_job_slips_in() -> None:
     assert {node: list(placed.values()).count(node) for node in ("n0", "n1")} == {"n0": 4, "n1": 3}
     assert phases(plan) == {"first": "Inqueue", "second": "Pending", "small": "Inqueue"}
     (text,) = waits(plan).values()
-    reason = "resource in cluster is overused: overused cpu (5 asked for, 8 in the cluster)"
+    reason = "resource in cluster is overused: overused cpu: 5 cpu asked for, 8 in the cluster"
     assert text.endswith(f"Origin reason is: {reason}")
 
 

@@ -67,9 +67,11 @@ def test_a_rejection_names_what_is_short() -> None:
     assert group.event == (
         "Normal",
         "Unschedulable",
-        "resource in cluster is overused: overused cpu (13 asked for, 10 in the cluster), "
-        "overused memory (13Gi asked for, 10Gi in the cluster)",
+        "resource in cluster is overused: overused cpu, overused memory",
     )
     assert group.reason is not None
+    assert group.reason.detail == (
+        "13 cpu asked for, 10 in the cluster, 13Gi memory asked for, 10Gi in the cluster"
+    )
     numbers = {name: group.reason.numbers[name] for name in ("minimum cpu", "limit cpu")}
     assert numbers == {"minimum cpu": 13000.0, "limit cpu": 12000.0}

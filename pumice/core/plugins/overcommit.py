@@ -59,19 +59,19 @@ class Overcommit:
         short = over_limit(wanted, self.idle, least)
         if not short:
             return Vote.PERMIT, None
-        over = ", ".join(f"overused {self._in_words(row, least)}" for row in short)
+        over = ", ".join(f"overused {self.names[row]}" for row in short)
         numbers = {f"minimum {self.names[row]}": float(least[row]) for row in short}
         numbers |= {f"let in {self.names[row]}": float(wanted[row] - least[row]) for row in short}
         numbers |= {f"limit {self.names[row]}": float(self.idle[row]) for row in short}
-        return Vote.REJECT, Reason(
-            "enqueue", NAME, f"resource in cluster is overused: {over}", numbers
-        )
+        message = f"resource in cluster is overused: {over}"
+        detail = ", ".join(self._in_words(row, least) for row in short)
+        return Vote.REJECT, Reason("enqueue", NAME, message, numbers, detail=detail)
 
     def _in_words(self, row: int, least: Floats) -> str:
         """Say what is asked for; of the cluster only what doesn't change with every pod."""
         name = self.names[row]
         asked, total = as_text(name, float(least[row])), as_text(name, float(self.total[row]))
-        return f"{name} ({asked} asked for, {total} in the cluster)"
+        return f"{asked} {name} asked for, {total} in the cluster"
 
     def enqueued(self, job: JobInfo) -> None:
         """Count a group that was let in."""

@@ -198,7 +198,13 @@ class Proportion:
         numbers |= {f"capability {self.names[row]}": float(attr.capability[row]) for row in short}
         lacking = ", ".join(f"insufficient {name}" for name in names)
         message = f"queue resource quota insufficient: {lacking}"
-        return Vote.REJECT, Reason("enqueue", NAME, message, numbers)
+        # Of the queue only what doesn't change with every pod: the text stands in a condition.
+        detail = ", ".join(
+            f"{as_text(name, least[row])} {name} asked for, queue {queue.name} may have "
+            f"{as_text(name, attr.capability[row])} in all"
+            for name, row in zip(names, short, strict=True)
+        )
+        return Vote.REJECT, Reason("enqueue", NAME, message, numbers, detail=detail)
 
     def enqueued(self, job: JobInfo) -> None:
         """Count a group that was let in."""
