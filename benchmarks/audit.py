@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,7 +11,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 Line = dict[str, Any]
+LOOK_S = 0.1
 WRITES = {"create", "update", "patch", "delete"}
 
 
@@ -32,6 +36,57 @@ class Account:
     def binding_seconds(self) -> float:
         """Return the time from the first binding to the last."""
         return max(self.bound) - min(self.bound)
+
+
+class Tail:
+    """Counts accepted writes as they come, so cheaply that the count costs those none."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._at = log.stat().st_size
+        self._rest = b""
+        self.counts: Counter[tuple[str, str, str]] = Counter()
+
+    def wait(self, verb: str, resource: str, namespace: str, n: int, timeout_s: float) -> None:
+        """Wait until a write was made `n` times in a namespace since the tail began."""
+        deadline = time.monotonic() + timeout_s
+        while self.counts[verb, resource, namespace] < n:
+            if time.monotonic() > deadline:
+                got = self.counts[verb, resource, namespace]
+                raise TimeoutError(f"{got} of {n}: {verb} {resource} in {namespace}")
+            time.sleep(LOOK_S)
+            self._read()
+
+    def _read(self) -> None:
+        with self._log.open("rb") as opened:
+            opened.seek(self._at)
+            text = self._rest + opened.read()
+            self._at = opened.tell()
+        *whole, self._rest = text.split(b"\n")
+        for line in map(_decode, whole):
+            if line.object_ref is not None and line.response_status.code < 300:
+                ref = line.object_ref
+                resource = f"{ref.resource}/{ref.subresource}" if ref.subresource else ref.resource
+                self.counts[line.verb, resource, ref.namespace] += 1
+
+
+class _Ref(msgspec.Struct, rename="camel"):
+    resource: str = ""
+    namespace: str = ""
+    subresource: str = ""
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    verb: str = ""
+    object_ref: _Ref | None = None
+    response_status: _Status = msgspec.field(default_factory=_Status)
+
+
+_decode = msgspec.json.Decoder(_Event).decode
 
 
 def account(log: Path, namespace: str, submitted: str) -> Account:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from benchmarks.audit import Account, account
+from benchmarks.audit import LOOK_S, Account, Tail, account
 from pumice.local.api import Api
 from pumice.local.cluster import Cluster
-from pumice.local.watching import Watched, wait_for
 
 WRITERS = 8
 TIMEOUT_S = 180.0
@@ -25,11 +24,6 @@ class Bed:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.api: Api = cluster.plane.api
-        self.pods = Watched(self.api, "/api/v1/pods").start()
-
-    def close(self) -> None:
-        """Stop watching."""
-        self.pods.stop()
 
     @contextmanager
     def namespace(self) -> Iterator[str]:
@@ -37,13 +31,16 @@ class Bed:
         name = f"bench-{uuid.uuid4().hex[:6]}"
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         self.api.post("/api/v1/namespaces", body)
-        accounts = Watched(self.api, f"/api/v1/namespaces/{name}/serviceaccounts").start()
-        accounts.wait(lambda found: f"{name}/default" in found, 30, "the ServiceAccount")
-        accounts.stop()
+        account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+        self._until(lambda: self.api.exists(account), "the ServiceAccount is there")
         try:
             yield name
         finally:
             self._empty(name)
+
+    def tail(self) -> Tail:
+        """Begin to count writes."""
+        return Tail(self.cluster.plane.audit_log)
 
     def create(self, path: str, bodies: Sequence[Object]) -> None:
         """Create objects over several connections."""
@@ -54,33 +51,25 @@ class Bed:
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(lambda post: self.api.post(*post), posts))
 
-    def wait_bound(self, namespace: str, pods: int) -> None:
-        """Wait until so many pods of a namespace have a node."""
-        prefix = f"{namespace}/"
-
-        def bound() -> bool:
-            found = (p for k, p in self.pods.items() if k.startswith(prefix))
-            return sum(bool(p["spec"].get("nodeName")) for p in found) >= pods
-
-        wait_for(self.pods.changed, bound, TIMEOUT_S, f"{pods} pods of {namespace} are bound")
-
     def account(self, namespace: str, submitted: str = "pods") -> Account:
         """Return what a run wrote and how long it took."""
-        return account(Path(self.cluster.plane.audit_log), namespace, submitted)
+        return account(self.cluster.plane.audit_log, namespace, submitted)
 
     def _empty(self, namespace: str) -> None:
         jobs = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{namespace}/jobs"
         now = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
         self.api.delete(jobs)
         self.api.delete(f"/api/v1/namespaces/{namespace}/pods", now)
-        prefix = f"{namespace}/"
-        wait_for(
-            self.pods.changed,
-            lambda: not any(key.startswith(prefix) for key in self.pods),
-            TIMEOUT_S,
-            f"{namespace} is empty",
-        )
+        pods = f"/api/v1/namespaces/{namespace}/pods"
+        self._until(lambda: not self.api.get(pods, limit="1")["items"], f"{namespace} is empty")
         self.api.delete(f"/api/v1/namespaces/{namespace}")
+
+    def _until(self, check: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + TIMEOUT_S
+        while not check():
+            if time.monotonic() > deadline:
+                raise TimeoutError(what)
+            time.sleep(LOOK_S)
 
 
 def a_pod(name: str, scheduler: str, node: str = "") -> Object:

@@ -24,13 +24,14 @@ from benchmarks.bed import Bed, Object, a_job, a_pod
 from benchmarks.figures import Figure
 from pumice.local.cluster import Cluster
 from pumice.local.scheduler import STOCK, Scheduler, start_stock_scheduler
-from pumice.local.watching import wait_for
 
 NODES = 1_000
 PODS = 2_000
 GANG = 100
 WINDOW = 1_000
 ROUNDS = 3
+BINDING = "pods/binding"
+TIMEOUT_S = 180.0
 OURS = ("extender", "controllers", "kube-scheduler")
 PODS_PATH = "/api/v1/namespaces/{}/pods"
 JOBS_PATH = "/apis/batch.volcano.sh/v1alpha1/namespaces/{}/jobs"
@@ -39,11 +40,7 @@ JOBS_PATH = "/apis/batch.volcano.sh/v1alpha1/namespaces/{}/jobs"
 def measure(say: Callable[[str], None]) -> list[Figure]:
     """Return the figures of the paths."""
     with Cluster(nodes=NODES, audit_level="Metadata") as cluster:
-        bed = Bed(cluster)
-        try:
-            return _Paths(bed, say).figures()
-        finally:
-            bed.close()
+        return _Paths(Bed(cluster), say).figures()
 
 
 class _Paths:
@@ -109,8 +106,9 @@ class _Paths:
         self._only_stock()
         with self.bed.namespace() as ns:
             pods = [a_pod(f"p{i:04}", "default-scheduler") for i in range(PODS)]
+            tail = self.bed.tail()
             self.bed.create(PODS_PATH.format(ns), pods)
-            self.bed.wait_bound(ns, PODS)
+            tail.wait("create", BINDING, ns, PODS, TIMEOUT_S)
             return PODS / self.bed.account(ns).seconds
 
     def _whole(self) -> float:
@@ -118,8 +116,9 @@ class _Paths:
         before = self._cpu()
         with self.bed.namespace() as ns:
             jobs = [a_job(f"j{i:02}", GANG) for i in range(PODS // GANG)]
+            tail = self.bed.tail()
             self.bed.create(JOBS_PATH.format(ns), jobs)
-            self.bed.wait_bound(ns, PODS)
+            tail.wait("create", BINDING, ns, PODS, TIMEOUT_S)
             account = self.bed.account(ns, "jobs")
             self.whole_accounts.append(account)
             cpu, rss = self._cpu(), self._gauge("process_resident_memory_bytes")
@@ -146,26 +145,19 @@ class _Paths:
         self.bed.cluster.plane.processes.stop(scheduler.name)
         with self.bed.namespace() as ns:
             jobs = [a_job(f"j{i:02}", GANG) for i in range(WINDOW // GANG)]
+            tail = self.bed.tail()
             self.bed.create(JOBS_PATH.format(ns), jobs)
-            self._wait_released(ns)
+            tail.wait("patch", "pods", ns, WINDOW, TIMEOUT_S)
             return self._from_start(scheduler, ns)
 
     def _from_start(self, scheduler: Scheduler, ns: str) -> float:
         """Start a scheduler on waiting pods; count from the moment when it is ready."""
+        tail = self.bed.tail()
         self.bed.cluster.plane.processes.restart(scheduler.name)
         scheduler.wait_ready()
         began = time.time()
-        self.bed.wait_bound(ns, WINDOW)
+        tail.wait("create", BINDING, ns, WINDOW, TIMEOUT_S)
         return WINDOW / (max(self.bed.account(ns).bound) - began)
-
-    def _wait_released(self, ns: str) -> None:
-        prefix = f"{ns}/"
-
-        def released() -> bool:
-            pods = [p for k, p in self.bed.pods.items() if k.startswith(prefix)]
-            return len(pods) == WINDOW and not any(p["spec"].get("schedulingGates") for p in pods)
-
-        wait_for(self.bed.pods.changed, released, 120, "the window is released")
 
     # Who runs.
 

@@ -204,6 +204,7 @@ class Caches:
             resources.PODS,
             select=Selector(labels=JOB_NAME, fields=self._division.others),
             project=slim,
+            on_malformed=on_malformed,
             clock=clock,
         )
         self.pod_groups: Cache[PodGroup, PodGroup] = Cache(

@@ -20,7 +20,6 @@ import uvloop
 
 from controllers.caches import Caches
 from controllers.gc import GarbageCollector
-from controllers.health import serving
 from controllers.job import JobController
 from controllers.podgroup import PodGroupController
 from controllers.queue import QueueController
@@ -31,6 +30,7 @@ from pumice.kube.client import Client
 from pumice.kube.clock import Clock, SystemClock
 from pumice.kube.config import connect
 from pumice.kube.events import Recorder
+from pumice.kube.health import serving
 from pumice.kube.metrics import Metrics
 from pumice.kube.wire import Malformed
 

@@ -19,7 +19,11 @@ from pumice.core.model.tasks import Task
 from pumice.core.plan import Allocate, Placement, Plan
 from pumice.core.readiness import job_ready
 from pumice.core.surroundings import Surroundings
+from pumice.core.timestamps import moment
 from pumice.core.waves import Member, waves
+
+Turn = tuple[int, float, int]
+"""Priority, the highest first; age in whole seconds; within a second, the version."""
 
 
 @dataclass(slots=True)
@@ -32,18 +36,28 @@ class Applied:
 
 
 def apply_allocations(plan: Plan, model: Model, releases: Releases) -> Applied:
-    """Enter the allocations of a plan that still hold, and release their pods."""
+    """
+    Enter the allocations of a plan that still hold, and release their pods.
+
+    They are entered in the order of the plan, and released in the order in which kube-scheduler
+    takes what it is given: another order would have it take a gang's pods between those of others.
+    """
     applied = Applied()
-    for decision in plan.allocations:
-        _apply(decision, model, releases, applied)
+    entered = [(d.job, _apply(d, model, releases, applied)) for d in plan.allocations]
+    gangs = [(job, gated) for job, gated in entered if gated]
+    for job, gated in sorted(gangs, key=lambda gang: _turn(gang[1], model)):
+        releases.steer(job, _waves(gated, model))
     return applied
 
 
-def _apply(decision: Allocate, model: Model, releases: Releases, applied: Applied) -> None:
+def _apply(
+    decision: Allocate, model: Model, releases: Releases, applied: Applied
+) -> list[Placement]:
+    """Enter one decision; return the placements of pods that are still to be released."""
     job = model.cluster.jobs.get(decision.job)
     if job is None or job.uid != decision.group_uid:
         applied.dropped += len(decision.placements)
-        return
+        return []
     gated: list[Placement] = []
     loose: list[Placement] = []
     for placement in decision.placements:
@@ -58,12 +72,24 @@ def _apply(decision: Allocate, model: Model, releases: Releases, applied: Applie
         for placement in loose:
             model.withdraw(placement.uid)
         applied.dropped += len(entered)
-        return
+        return []
     applied.placed += len(entered)
     for placement in loose:
         releases.nominate(placement.uid)
-    if gated:
-        releases.steer(decision.job, _waves(gated, model))
+    return gated
+
+
+def _turn(placements: list[Placement], model: Model) -> Turn:
+    """Return when kube-scheduler takes the first of the pods: by priority, then by age."""
+    pods = (model.pending[placement.uid] for placement in placements)
+    return min(
+        (
+            -(pod.spec.priority or 0),
+            moment(pod.metadata.creation_timestamp),
+            int(pod.metadata.resource_version or 0),
+        )
+        for pod in pods
+    )
 
 
 def _enter(

@@ -9,12 +9,16 @@ A gang must not stand half bound for long, so bindings that were begun go before
 failed alone leaves its slot while it waits, and has it again before every younger one. When the
 server is away, or asks us to come back later, all would fare alike: those that have a slot keep
 it and try again, and no other gang is begun.
+
+A server that has just started knows nobody and no roles for some seconds. So a binding that is
+forbidden is tried again for `STRANGER_S` before it is refused.
 """
 
 from __future__ import annotations
 
 import logging
 import random
+from dataclasses import dataclass
 from itertools import count
 
 from extender.slots import Slots
@@ -25,9 +29,11 @@ from pumice.kube.errors import (
     ApiError,
     Conflict,
     Disconnected,
+    Forbidden,
     NotFound,
     ServerError,
     TooManyRequests,
+    Unauthorized,
 )
 from pumice.kube.resources import PODS
 from pumice.kube.retry import Backoff
@@ -37,8 +43,23 @@ log = logging.getLogger(__name__)
 SLOTS = 64
 FIRST_WAIT_S = 0.05
 LAST_WAIT_S = 1.0
+STRANGER_S = 10.0
 REFUSED = "the API server refused the binding"
 GONE = "the pod is gone"
+
+
+@dataclass(slots=True)
+class Binding:
+    """One binding under way."""
+
+    entry: Entry
+    node: str
+    backoff: Backoff
+    #: since when (monotonic) the server does not let us; None while it does
+    forbidden_since: float | None = None
+
+    def __str__(self) -> str:
+        return f"binding of {self.entry.namespace}/{self.entry.name}"
 
 
 class Poster:
@@ -54,34 +75,45 @@ class Poster:
     async def post(self, entry: Entry, node: str) -> str:
         """Bind a pod to a node; return "" once it is, else what is wrong."""
         claim = next(self._claims)
-        backoff = Backoff(self._rng, base_s=FIRST_WAIT_S, cap_s=LAST_WAIT_S)
+        binding = Binding(entry, node, Backoff(self._rng, base_s=FIRST_WAIT_S, cap_s=LAST_WAIT_S))
         while True:
             async with self._slots.taken(claim):
-                answer = await self._insist(entry, node, backoff)
+                answer = await self._insist(binding)
             if answer is not None:
                 return answer
-            await self._clock.sleep(backoff.next_s())
+            await self._clock.sleep(binding.backoff.next_s())
 
-    async def _insist(self, entry: Entry, node: str, backoff: Backoff) -> str | None:
+    async def _insist(self, binding: Binding) -> str | None:
         """Post until the server has looked at it; None where it is to be tried again later."""
+        entry, node = binding.entry, binding.node
         while True:
             try:
                 await self._client.bind(entry.namespace, entry.name, uid=entry.uid, node=node)
             except (Disconnected, TooManyRequests) as error:
-                log.info("binding of %s/%s: %s", entry.namespace, entry.name, error)
-                await self._clock.sleep(backoff.next_s())
+                log.info("%s: %s", binding, error)
+                await self._clock.sleep(binding.backoff.next_s())
             except ServerError as error:
-                log.info("binding of %s/%s: %s", entry.namespace, entry.name, error)
+                log.info("%s: %s", binding, error)
                 return None
             except Conflict:
                 return await self._after_conflict(entry, node)
             except NotFound:
                 return GONE
+            except (Unauthorized, Forbidden) as error:
+                log.warning("%s: %s", binding, error)
+                return REFUSED if self._is_stranger(binding) else None
             except ApiError as error:
-                log.warning("binding of %s/%s: %s", entry.namespace, entry.name, error)
+                log.warning("%s: %s", binding, error)
                 return REFUSED
             else:
                 return ""
+
+    def _is_stranger(self, binding: Binding) -> bool:
+        """Tell whether the server has not let us for too long to be merely starting."""
+        now = self._clock.monotonic()
+        if binding.forbidden_since is None:
+            binding.forbidden_since = now
+        return now - binding.forbidden_since >= STRANGER_S
 
     async def _after_conflict(self, entry: Entry, node: str) -> str | None:
         """Look where the pod is: a binding that was accepted, its answer lost, also conflicts."""

@@ -163,6 +163,12 @@ class Lease(Plain):
     spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
 
 
+class WebhookConfiguration(Plain):
+    """Which requests the API server asks a webhook about; the webhooks are passed through."""
+
+    webhooks: list[Template] | None = None
+
+
 AnyResource = Resource[Any]
 
 PODS = Resource("v1", "Pod", "pods", Pod)
@@ -202,6 +208,28 @@ CRDS = Resource(
     "apiextensions.k8s.io/v1",
     "CustomResourceDefinition",
     "customresourcedefinitions",
+    Plain,
+    namespaced=False,
+)
+_ADMISSION = "admissionregistration.k8s.io/v1"
+MUTATING_WEBHOOKS = Resource(
+    _ADMISSION,
+    "MutatingWebhookConfiguration",
+    "mutatingwebhookconfigurations",
+    WebhookConfiguration,
+    namespaced=False,
+)
+VALIDATING_WEBHOOKS = Resource(
+    _ADMISSION,
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    WebhookConfiguration,
+    namespaced=False,
+)
+MUTATING_POLICIES = Resource(
+    _ADMISSION,
+    "MutatingAdmissionPolicy",
+    "mutatingadmissionpolicies",
     Plain,
     namespaced=False,
 )

@@ -38,6 +38,10 @@ RETRIES = 20
 RETRY_S = 0.25
 
 
+#: how a connection that the server closed while it was idle shows
+CLOSED = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ssl.SSLEOFError)
+
+
 class Api:
     """Requests as one user; safe to use from several threads."""
 
@@ -149,7 +153,7 @@ class Api:
         except (http.client.HTTPException, OSError) as error:
             connection.close()
             # A connection closed while it was idle: the request never reached the server.
-            if used and isinstance(error, (http.client.RemoteDisconnected, BrokenPipeError)):
+            if used and isinstance(error, CLOSED):
                 return self._exchange(method, path, payload, kind)
             raise
         with self._lock:

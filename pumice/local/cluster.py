@@ -18,7 +18,7 @@ from pumice.local.controlplane import ControlPlane
 from pumice.local.install import install
 from pumice.local.nodes import add_nodes
 from pumice.local.scheduler import Scheduler, start_pumice_scheduler, start_stock_scheduler
-from pumice.local.services import Controllers, Extender
+from pumice.local.services import Controllers, Extender, Webhooks
 
 
 class Cluster:
@@ -32,15 +32,18 @@ class Cluster:
         audit_level: AuditLevel | None = None,
         configuration: Path | None = None,
         stock_scheduler: bool = False,
+        webhooks: bool = False,
     ) -> None:
         """
         Prepare it: `nodes` fake nodes of 32 CPU and 128 GiB in two zones.
 
-        With `stock_scheduler` pods of other scheduler names than Pumice's are placed too.
+        With `stock_scheduler` pods of other scheduler names than Pumice's are placed too; with
+        `webhooks` Jobs, queues and PodGroups meet more than the API server's own schema.
         """
         self.plane = ControlPlane(directory, audit_level=audit_level)
         self.extender = Extender(self.plane, configuration)
         self.controllers = Controllers(self.plane)
+        self.webhooks = Webhooks(self.plane) if webhooks else None
         self.scheduler: Scheduler | None = None
         self.stock_scheduler: Scheduler | None = None
         self._nodes = nodes
@@ -55,9 +58,13 @@ class Cluster:
                 add_nodes(self.plane.api, self._nodes, zones=2)
             self.controllers.start(ready=False)
             self.extender.start(ready=False)
+            if self.webhooks:
+                self.webhooks.start(ready=False)
             self.scheduler = start_pumice_scheduler(self.plane, self.extender.url)
             self.controllers.wait_ready()
             self.extender.wait_ready()
+            if self.webhooks:
+                self.webhooks.wait_ready()
             if self._wants_stock_scheduler:
                 self.start_stock_scheduler()
         except BaseException:

@@ -30,6 +30,7 @@ from pumice.local.ports import Ports
 from pumice.local.processes import Processes
 from pumice.local.users import USERS, render
 
+API_SERVER = "kube-apiserver"
 READY_TIMEOUT_S = 60.0
 # Only mkdtemp writes there.
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
@@ -85,6 +86,11 @@ class ControlPlane:
         if self._owns_directory and not keep:
             shutil.rmtree(self.directory, ignore_errors=True)
 
+    def restart_api_server(self) -> None:
+        """Start the API server again, ending it first where it runs, and wait until it is ready."""
+        self.processes.restart("kube-apiserver")
+        self._wait_for_api_server()
+
     def __enter__(self) -> Self:
         return self.start()
 
@@ -92,6 +98,10 @@ class ControlPlane:
         if kind is not None:
             print(f"The logs are kept in {self.directory / 'logs'}", file=sys.stderr)
         self.stop(keep=kind is not None)
+
+    def wait_ready(self) -> None:
+        """Wait until kube-apiserver is ready, at the start or after a restart."""
+        self.processes.wait_ready(API_SERVER, self._is_ready, READY_TIMEOUT_S)
 
     def kubeconfig(self, user: str = "admin", *, server: str | None = None) -> Path:
         """Return the kubeconfig of a user; with `server`, one that goes there (a proxy)."""
@@ -205,8 +215,8 @@ class ControlPlane:
         ]
         if self.audit_level is not None:
             arguments += audit.arguments(self.audit_level, self.directory, self.audit_log)
-        self.processes.start("kube-apiserver", arguments)
-        self.processes.wait_ready("kube-apiserver", self._is_ready, READY_TIMEOUT_S)
+        self.processes.start(API_SERVER, arguments)
+        self.wait_ready()
 
     def _start_controller_manager(self) -> None:
         self.processes.start(
@@ -240,6 +250,9 @@ class ControlPlane:
             # KWOK also reads a configuration from the home directory; the user's is not ours.
             {"HOME": str(self.directory)},
         )
+
+    def _wait_for_api_server(self) -> None:
+        self.processes.wait_ready("kube-apiserver", self._is_ready, READY_TIMEOUT_S)
 
     def _is_ready(self) -> bool:
         try:

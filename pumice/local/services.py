@@ -1,8 +1,8 @@
 """
-Pumice's own services as processes: the extender and the controllers.
+Pumice's own services as processes: the extender, the controllers and the webhooks.
 
-Each runs as `python -m extender` or `python -m controllers` with this Python, as its own user, on
-a port that stays the same across restarts.
+Each runs as `python -m extender` and so on with this Python, as its own user, on ports that stay
+the same across restarts.
 """
 
 from __future__ import annotations
@@ -133,3 +133,25 @@ class Controllers(Service):
     def arguments(self) -> list[str]:
         """Return its command line but for the kubeconfig."""
         return [f"--healthz={self.address}", f"--workers={self.workers}"]
+
+
+class Webhooks(Service):
+    """Defaults and validation; the API server finds them by URL, there being no Services here."""
+
+    name = "webhooks"
+    user = "pumice-webhooks"
+
+    def __init__(self, plane: ControlPlane, gate: str = "auto") -> None:
+        super().__init__(plane)
+        self.gate = gate
+        self.tls_port = plane.ports.claim()
+
+    def arguments(self) -> list[str]:
+        """Return its command line but for the kubeconfig."""
+        listen = f"127.0.0.1:{self.tls_port}"
+        return [
+            f"--listen={listen}",
+            f"--url=https://{listen}",
+            f"--healthz={self.address}",
+            f"--gate={self.gate}",
+        ]

@@ -27,6 +27,7 @@ import yaml
 
 from pumice.local.api import Api
 from pumice.local.cluster import Cluster
+from pumice.local.controlplane import API_SERVER
 from pumice.local.errors import ApiError
 from pumice.local.install import apply as apply_one
 from pumice.local.install import collection_of, path_of
@@ -133,6 +134,12 @@ class Bed:
         """Change an object by a merge patch."""
         answer: Object = self.api.patch(path_of(body, self.namespace), change)
         return answer
+
+    def admit(self) -> None:
+        """Let the pods of every gang be created, room or not, as the extender would with room."""
+        for group in list(self.pod_groups.values()):
+            if group.get("status", {}).get("phase") in (None, "", "Pending"):
+                self.patch(group, {"status": {"phase": "Inqueue"}})
 
     def end(self, *pods: Object, code: int = 0) -> None:
         """Make running pods end with an exit code."""
@@ -242,7 +249,7 @@ class Bed:
         return "\n".join(lines[:60])
 
     def kill(self, component: str, number: int = 9) -> None:
-        """Kill extender, controllers or kube-scheduler."""
+        """Kill extender, controllers, kube-scheduler or kube-apiserver."""
         self.plane.processes.kill(component, number)
 
     def restart(self, component: str, *, ready: bool = True) -> None:
@@ -253,7 +260,9 @@ class Bed:
 
     def wait_ready(self, component: str) -> None:
         """Wait until a component is ready."""
-        if component == KUBE_SCHEDULER:
+        if component == API_SERVER:
+            self.plane.wait_ready()
+        elif component == KUBE_SCHEDULER:
             if self.cluster.scheduler:
                 self.cluster.scheduler.wait_ready()
         else:

@@ -14,6 +14,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tests.acceptance.bed import JOB_NAME, Bed
 from tests.acceptance.objects import Object, a_job
@@ -118,7 +119,7 @@ def gaps(lives: Iterable[Life], grace_s: float) -> list[Gap]:
     moments = sorted({at for span in spans for at in span})
     found = []
     begun, completed = False, float("-inf")
-    for at, until in zip(moments, moments[1:], strict=False):
+    for at, until in pairwise(moments):
         running = sum(start <= at < end for start, end in spans)
         unfinished = sum(at < end for _, end in spans)
         begun = begun or running >= ROOM

@@ -1,4 +1,4 @@
-"""Figures that the running parts give of themselves: kube-scheduler's metrics, extender's ledger."""
+"""Figures that running parts give of themselves: kube-scheduler's metrics, extender's ledger."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 PATIENCE_S = 5.0
+LIMIT = 8 << 20
 NOBODY = '{"PodName":"p","PodNamespace":"ns","PodUID":"nobody","Node":"node-0"}'
 
 
@@ -46,10 +47,12 @@ REQUESTS = {
         b"GET /bind HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
         ("405", '{"error":"POST only"}'),
     ),
-    "a body without end": Request(
-        post("/bind", " " * (9 << 20)), ("413", '{"error":"the body is too large"}')
+    "a body that is too large": Request(
+        post("/bind", " " * (LIMIT + 1)), ("413", '{"error":"the body is too large"}')
     ),
-    "no HTTP": Request(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", ("400", "Invalid HTTP request received.")),
+    "no HTTP": Request(
+        b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", ("400", "Invalid HTTP request received.")
+    ),
 }
 HALF_A_REQUEST = post("/bind", '{"PodName"', length=10_000)
 

@@ -16,6 +16,7 @@ class Length:
     contention_rounds: int
     kills: int
     backlog_gangs: int
+    pending_gangs: int
     foreign_scheduler_s: float
     api_server_away_s: float
     soak_s: float
@@ -26,6 +27,7 @@ SHORT = Length(
     contention_rounds=2,
     kills=5,
     backlog_gangs=30,
+    pending_gangs=100,
     foreign_scheduler_s=30,
     api_server_away_s=10,
     soak_s=0,
@@ -35,6 +37,7 @@ FULL = Length(
     contention_rounds=20,
     kills=50,
     backlog_gangs=100,
+    pending_gangs=500,
     foreign_scheduler_s=300,
     api_server_away_s=30,
     soak_s=300,

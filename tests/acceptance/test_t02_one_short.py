@@ -1,4 +1,4 @@
-"""T2: a gang that is one place short costs kube-scheduler nothing, and starts once there is room."""
+"""T2: a gang that is one place short costs kube-scheduler nothing, and starts with the room."""
 
 from __future__ import annotations
 

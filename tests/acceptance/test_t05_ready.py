@@ -111,7 +111,8 @@ def bound(bed: Bed) -> dict[str, Counter[str]]:
 
 
 async def test_what_is_ready_starts_and_nothing_else(bed: Bed) -> None:
-    create_all(bed.api, NODES, (node for name, case in CASES.items() for node in nodes_of(name, case)))
+    nodes = [node for name, case in CASES.items() for node in nodes_of(name, case)]
+    create_all(bed.api, NODES, nodes)
     pods = sum(task["replicas"] for case in CASES.values() for task in case.tasks)
     async with bed.auditor() as auditor:
         bed.create(*(job_of(name, case) for name, case in CASES.items()))

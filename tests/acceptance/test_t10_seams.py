@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +12,7 @@ from pumice.local.install import apply, documents, is_gated
 from pumice.local.paths import manifests
 from tests.acceptance.bed import Bed, label, pod_path
 from tests.acceptance.objects import Object, a_job, a_pod, a_pod_spec
+from tests.fakeapi.clock import eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -85,8 +85,7 @@ async def test_without_the_gate_policy_pods_start_as_well(bed: Bed) -> None:
     bed.nodes(4, cpu=2)
     async with bed.auditor() as auditor:
         with without_policy(bed):
-            while is_gated(bed.api):
-                await asyncio.sleep(0.05)  # the API server doesn't tell when a policy is off
+            await eventually(lambda: bed.aside(lambda: not is_gated(bed.api)))
             bed.create(a_job("gang", replicas=8, min_available=8))
             await until_running(bed, "gang", 8)
         report = await auditor.finish()

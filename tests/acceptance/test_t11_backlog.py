@@ -59,8 +59,7 @@ async def a_backlog(bed: Bed, gangs: int) -> None:
     jobs = [a_job(f"gang-{i:02}", replicas=SIZE, min_available=SIZE) for i in range(gangs)]
     await bed.aside(bed.create_many, jobs)
     await bed.until(lambda: len(bed.pod_groups) == gangs, PATIENCE_S, "the PodGroups are there")
-    for group in list(bed.pod_groups.values()):
-        bed.patch(group, {"status": {"phase": "Inqueue"}})
+    await bed.aside(bed.admit)
     await bed.until(
         lambda: all(job["status"].get("pending") == SIZE for job in bed.jobs.values()),
         PATIENCE_S,

@@ -28,9 +28,7 @@ def ran(*spans: Span, n: int = ROOM) -> list[Span]:
 CASES = {
     "ten run from beginning to end": Case(ran()),
     "the next one starts within the grace": Case([*ran((0.0, 10.0)), (11.9, 90.0)]),
-    "the next one starts too late": Case(
-        [*ran((0.0, 10.0)), (13.0, 100.0)], [Gap(12.0, 13.0, 9)]
-    ),
+    "the next one starts too late": Case([*ran((0.0, 10.0)), (13.0, 100.0)], [Gap(12.0, 13.0, 9)]),
     "the grace begins anew with each completion": Case(
         [*ran((0.0, 10.0), (0.0, 11.5)), (12.0, 90.0), (13.0, 90.0)]
     ),

@@ -1,4 +1,4 @@
-"""The audit log as a trail of writes, read after the fact where a watch would have too much to do."""
+"""The audit log as a trail of writes, read afterwards, where a watch would have too much to do."""
 
 from __future__ import annotations
 

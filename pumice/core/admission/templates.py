@@ -48,7 +48,7 @@ def check(task: TaskSpec, index: int) -> list[FieldError]:
     at = f"spec.task[{index}]."
     try:
         template = msgspec.convert(_without_nulls(task.template or {}), PodTemplate)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, RecursionError) as error:
         return [FieldError(field, f"{at}template: {error}")]
     wrong = [*_metadata(template.metadata), *_spec(template.spec)]
     found = [FieldError(f"spec.tasks[{index}].{w.partition(':')[0]}", at + w) for w in wrong]

@@ -16,7 +16,7 @@ from pumice.core import names
 from pumice.core.api.batch import Job, TaskSpec
 from pumice.core.api.meta import Template
 from pumice.core.jobs import membership, plugins
-from pumice.core.jobs.templates import copied, extend, mapping
+from pumice.core.jobs.templates import MAIN, containers, extend, mapping
 
 _COPIED = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
 _COPIED_LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
@@ -32,6 +32,8 @@ def renderer(job: Job, task: TaskSpec, *, forwarding: bool = False) -> Callable[
     labels = mapping(meta.get("labels")) | _labels(job, task, forwarding)
     spec = _spec(job, mapping(template.get("spec")))
     hooks = plugins.of(job)
+    for plugin in hooks:
+        plugin.on_task(job, spec)
 
     def render(index: int) -> Template:
         own = {names.TASK_INDEX: str(index)}
@@ -46,10 +48,10 @@ def renderer(job: Job, task: TaskSpec, *, forwarding: bool = False) -> Callable[
                 "annotations": annotations | own,
                 "ownerReferences": [membership.owner(job)],
             },
-            "spec": copied(spec) if hooks else spec,
+            "spec": dict(spec) if hooks else spec,
         }
         for plugin in hooks:
-            plugin.on_pod_create(job, body)
+            plugin.on_pod(body)
         return body
 
     return render
@@ -104,8 +106,7 @@ def _spec(job: Job, spec: Template) -> Template:
     volumes, mounts = _volumes(job)
     if volumes:
         extend(spec, "volumes", volumes)
-        spec["containers"] = [mapping(box) for box in spec.get("containers") or ()]
-        for box in spec["containers"]:
+        for box in containers(spec, MAIN):
             extend(box, "volumeMounts", mounts)
     return spec
 

@@ -7,10 +7,13 @@ words that its owner understands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from pumice.core.api.meta import Template
+
+MAIN: Final = ("containers",)
+MAIN_AND_INIT: Final = ("containers", "initContainers")
 
 
 def mapping(value: object) -> Template:
@@ -23,13 +26,6 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def copied(value: Any) -> Any:
-    """Return a deep copy of JSON data."""
-    if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    return [copied(item) for item in value] if isinstance(value, list) else value
-
-
 def extend(body: Template, field: str, items: Iterable[Template]) -> None:
     """Append to a list of the body, which may be absent; the old list object is not changed."""
     old = body.get(field)
@@ -37,12 +33,15 @@ def extend(body: Template, field: str, items: Iterable[Template]) -> None:
         body[field] = [*(old or ()), *items]
 
 
-def containers(spec: Template) -> list[Template]:
-    """Return the main containers of a pod's specification, then the init containers."""
-    lists = (spec.get("containers"), spec.get("initContainers"))
-    return [box for found in lists if isinstance(found, list) for box in found if is_object(box)]
+def containers(spec: Template, fields: Sequence[str] = MAIN_AND_INIT) -> list[Template]:
+    """
+    Return the containers of a pod's specification.
 
-
-def is_object(value: object) -> bool:
-    """Tell whether a value is a JSON object."""
-    return isinstance(value, dict)
+    They are made the specification's own, so that changing one changes no other pod's.
+    """
+    found: list[Template] = []
+    for field in fields:
+        if isinstance(old := spec.get(field), list):
+            spec[field] = [dict(box) if isinstance(box, dict) else box for box in old]
+            found += [box for box in spec[field] if isinstance(box, dict)]
+    return found

@@ -83,7 +83,7 @@ async def test_objects_come_before_the_group_and_go_when_the_job_ends(world: Obj
         await world.until_running()
         env = world.pods["j-w-1"]["spec"]["containers"][0]["env"]
         assert [e["name"] for e in env] == [
-            "VK_TASK_INDEX", "VC_TASK_INDEX", "VC_W_HOSTS", "VC_W_NUM"]  # fmt: skip
+            "VC_W_HOSTS", "VC_W_NUM", "VK_TASK_INDEX", "VC_TASK_INDEX"]  # fmt: skip
 
         world.set_phase("Succeeded")
         await world.until(lambda: world.phase == "Completed")

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from pumice.core.ids import PodUid
-from tests.adapters.extender.world import World, a_node, a_pod
+from msgspec.structs import replace
+
+from extender.applying import apply_allocations
+from pumice.core.api.core import Pod
+from pumice.core.ids import JobKey, PodUid
+from pumice.core.plan import Allocate, Placement, Plan, Reason
+from tests.adapters.extender.world import World, a_group, a_node, a_pod
 
 PAIR = (a_pod("a"), a_pod("b"))
 
@@ -58,6 +63,40 @@ def test_a_decision_for_a_node_that_is_gone_is_dropped() -> None:
     world.model.cluster.remove_node("n2")
 
     assert world.apply({"a": "n1", "b": "n2"}) == (0, 2)
+
+
+def a_lone_pod(name: str, created: str, version: str, priority: int = 0) -> Pod:
+    """Return a pod that is a gang by itself."""
+    pod = a_pod(name, group=name, spec={"priority": priority})
+    meta = {"creation_timestamp": f"2026-01-01T00:00:{created}Z", "resource_version": version}
+    return replace(pod, metadata=replace(pod.metadata, **meta))
+
+
+def test_gangs_are_released_in_the_order_in_which_kube_scheduler_takes_them() -> None:
+    pods = (
+        a_lone_pod("young", "02", "20"),
+        a_lone_pod("second", "01", "11"),
+        a_lone_pod("first", "01", "9"),
+        a_lone_pod("important", "03", "30", priority=5),
+    )
+    world = World.make(a_node("n1"))
+    for pod in pods:
+        world.model.cluster.set_pod_group(a_group(1, pod.metadata.name))
+        world.model.set_pod(pod)
+    reason = Reason("allocate", "gang", "")
+    decisions = tuple(
+        Allocate(
+            JobKey(f"ns/{pod.metadata.name}"),
+            pod.metadata.name,
+            (Placement(PodUid(pod.metadata.uid), "n1"),),
+            reason,
+        )
+        for pod in pods
+    )
+
+    apply_allocations(Plan("s1", 0.0, decisions), world.model, world.releases)
+
+    assert world.sent.names() == ["important", "first", "second", "young"]
 
 
 def test_a_pod_without_gate_is_nominated_and_not_pinned() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from extender.posting import GONE, REFUSED, SLOTS, Poster
+from extender.posting import GONE, REFUSED, SLOTS, STRANGER_S, Poster
 from pumice.core.ids import PodUid
 from pumice.core.ledger import Entry, State
 from pumice.kube.resources import PODS
@@ -81,6 +81,26 @@ async def test_a_pod_that_is_gone_is_not_bound(office: Office) -> None:
     pod = office.a_pod("a")
     pod.name = "b"
     assert await office.post(pod) == GONE
+
+
+@pytest.mark.parametrize("code", [401, 403])
+async def test_a_server_that_has_just_started_is_given_time_to_know_us(
+    office: Office, code: int
+) -> None:
+    office.api.fail(code, times=5)
+    task = office.post(office.a_pod("a"))
+    await office.clock.advance(5)
+    assert task.result() == ""
+
+
+@pytest.mark.parametrize("code", [401, 403])
+async def test_who_may_not_bind_is_told_after_a_while(office: Office, code: int) -> None:
+    office.api.fail(code, times=1_000)
+    task = office.post(office.a_pod("a"))
+    await office.clock.advance(STRANGER_S - 1)
+    assert not task.done()
+    await office.clock.advance(3)
+    assert task.result() == REFUSED
 
 
 async def test_as_many_as_there_are_slots_and_in_order(office: Office) -> None:

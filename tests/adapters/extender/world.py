@@ -103,7 +103,8 @@ class Sent:
 
     def show(self, pod: Pod, patch: Patch) -> None:
         assert self.model is not None
-        self.model.set_pod(msgspec.convert(merged(msgspec.to_builtins(pod), patch), Pod))
+        stored = self.model.pending.get(PodUid(pod.metadata.uid), pod)
+        self.model.set_pod(msgspec.convert(merged(msgspec.to_builtins(stored), patch), Pod))
 
     def names(self) -> list[str]:
         return [name for name, _ in self.patches]

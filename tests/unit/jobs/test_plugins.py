@@ -118,7 +118,7 @@ PODS = {
             "hostname": "j-w-1",
             "subdomain": "j",
             "volumes": [VOLUME],
-            "containers": [{**PLAIN, "env": index("1") + HOSTS, "volumeMounts": [MOUNT]}],
+            "containers": [{**PLAIN, "env": HOSTS + index("1"), "volumeMounts": [MOUNT]}],
         },
     ),
     "what is no list is left to the API server": Pod(

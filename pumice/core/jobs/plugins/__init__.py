@@ -1,7 +1,7 @@
 """
 Job plugins: what `spec.plugins` of a Job adds to it and to its pods, one file each.
 
-A plugin changes the body of a pod that is about to be made, and names the objects beside pods
+A plugin changes the bodies of pods that are about to be made, and names the objects beside pods
 that the Job is to have while it lives. It only renders: `pumice.core.jobs.objects` compares with
 what there is. `REGISTRY` holds the plugins there are; a Job that names another one runs without
 it, and is told so by an event.
@@ -30,8 +30,12 @@ class JobPlugin(Protocol):
         """Return what is wrong with the plugin's arguments; empty if nothing is."""
         ...
 
-    def on_pod_create(self, job: Job, body: Template) -> None:
-        """Change the body of a new pod, which is the pod's own copy of everything."""
+    def on_task(self, job: Job, spec: Template) -> None:
+        """Change what the pods of a task have in common: their specification."""
+        ...
+
+    def on_pod(self, body: Template) -> None:
+        """Change a new pod; its body is shared with the others but for the uppermost fields."""
         ...
 
     def objects(self, job: Job) -> list[Wanted]:

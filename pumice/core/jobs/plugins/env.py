@@ -21,7 +21,10 @@ class Env:
         fault = parse(arguments).fault
         self.fault = f"job plugin env: {fault}" if fault else ""
 
-    def on_pod_create(self, job: Job, body: Template) -> None:
+    def on_task(self, job: Job, spec: Template) -> None:
+        """Change nothing: what is added is another for every pod."""
+
+    def on_pod(self, body: Template) -> None:
         """Add the variables to main and init containers."""
         index = body["metadata"]["name"].rpartition("-")[2]
         for container in containers(body["spec"]):

@@ -40,16 +40,21 @@ class Svc:
         self.has_network_policy = not read.get(DISABLE_NETWORK_POLICY)
         self.inject_hosts = read.get(INJECT_HOSTS_ENV)
 
-    def on_pod_create(self, job: Job, body: Template) -> None:
-        """Give the pod its DNS name, the hosts' files and variables."""
-        spec, config = body["spec"], config_name(job)
-        spec["hostname"] = spec.get("hostname") or body["metadata"]["name"]
+    def on_task(self, job: Job, spec: Template) -> None:
+        """Give the pods their domain, the hosts' files and variables."""
+        config = config_name(job)
+        variables = [_variable(config, key) for key in _variables(job)] if self.inject_hosts else []
         spec["subdomain"] = spec.get("subdomain") or job.metadata.name
         extend(spec, "volumes", [{"name": config, "configMap": {"name": config}}])
         for container in containers(spec):
-            if self.inject_hosts:
-                extend(container, "env", [_variable(config, key) for key in _variables(job)])
+            if variables:
+                extend(container, "env", variables)
             extend(container, "volumeMounts", [{"name": config, "mountPath": MOUNT_PATH}])
+
+    def on_pod(self, body: Template) -> None:
+        """Give the pod its name in the domain."""
+        spec = body["spec"]
+        spec["hostname"] = spec.get("hostname") or body["metadata"]["name"]
 
     def objects(self, job: Job) -> list[Wanted]:
         """Return ConfigMap, Service and NetworkPolicy."""

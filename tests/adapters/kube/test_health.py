@@ -1,4 +1,4 @@
-"""What the controllers say about themselves."""
+"""What a process says about itself."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import socket
 
 import aiohttp
 
-from controllers.health import serving
+from pumice.kube.health import serving
 from pumice.kube.metrics import Metrics
 
 
-async def test_ready_only_when_the_caches_are() -> None:
+async def test_ready_only_when_the_process_says_so() -> None:
     ready = False
     address = f"127.0.0.1:{free_port()}"
     metrics = Metrics("volcano_")

@@ -26,7 +26,7 @@ async def serving(
     async def readyz(_: web.Request) -> web.Response:
         if is_ready():
             return web.Response(text="ok")
-        return web.Response(status=503, text="caches are not synced")
+        return web.Response(status=503, text="not ready")
 
     async def render(_: web.Request) -> web.Response:
         return web.Response(body=await metrics.render(), headers={"Content-Type": CONTENT_TYPE})

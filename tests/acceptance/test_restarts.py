@@ -1,0 +1,108 @@
+"""Each part is killed in turn while hundreds of gangs wait: nothing is lost or bound twice."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pumice.local.cluster import Cluster
+from tests.acceptance.bed import Bed
+from tests.acceptance.length import Length
+from tests.acceptance.objects import Object, a_job
+from tests.acceptance.trail import trail
+from tests.auditor.run import Auditor
+
+pytestmark = pytest.mark.cluster
+
+PARTS = ("extender", "controllers", "kube-scheduler", "kube-apiserver")
+SIZE = 2
+CPU = 4
+GANGS_PER_NODE = 10
+"""So many gangs there are for each node, on which two have room at a time."""
+LIMIT_S = 30.0
+PATIENCE_S = 120.0
+STARTED = ("Running", "Succeeded")
+CONFIGURATION = """
+actions: "allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(binary_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster that has the pods of every gang made, room or not: there is no `enqueue`."""
+    directory = tmp_path_factory.mktemp("cluster")
+    file = directory / "scheduler.yaml"
+    file.write_text(CONFIGURATION)
+    with Cluster(
+        directory, nodes=0, audit_level="RequestResponse", configuration=file
+    ) as running_cluster:
+        yield running_cluster
+
+
+async def test_each_part_may_die_while_gangs_wait(bed: Bed, length: Length) -> None:
+    nodes = bed.nodes(length.pending_gangs // GANGS_PER_NODE, cpu=CPU)
+    names = [f"gang-{index:03}" for index in range(length.pending_gangs)]
+    room = len(nodes) * CPU
+    rng = random.Random(4)
+    async with bed.auditor(limit_s=LIMIT_S) as auditor:
+        await bed.aside(bed.create_many, [a_job(n, replicas=2, min_available=2) for n in names])
+        await bed.until(lambda: len(bed.pods) == SIZE * len(names), PATIENCE_S, "the pods")
+        await bed.until(lambda: len(running(bed)) == room, PATIENCE_S, "the room is in use")
+        for part in PARTS:
+            await kill_amid_completions(bed, auditor, rng, part)
+            await bed.until(lambda: len(running(bed)) == room, PATIENCE_S, f"{part} is back")
+        for node in nodes:
+            bed.resize(node, cpu=str(GANGS_PER_NODE * SIZE))
+        await bed.until(lambda: all_started(bed, names), PATIENCE_S, "every gang has started")
+        await auditor.finish()
+
+    assert bindings(bed) == {pod["metadata"]["uid"]: 1 for pod in bed.pods.values()}
+
+
+async def kill_amid_completions(bed: Bed, auditor: Auditor, rng: random.Random, part: str) -> None:
+    """Kill a part while some pods end and others start in their place, and start it again."""
+    gangs = rng.sample(sorted({gang(pod) for pod in running(bed)}), len(bed.node_objects) // 2)
+    ending = [pod for pod in running(bed) if gang(pod) in gangs]
+    await bed.aside(bed.end, *ending)
+    await asyncio.sleep(rng.uniform(0.0, 1.0))
+    bed.kill(part)
+    await auditor.killed()
+    await bed.aside(bed.restart, part)
+
+
+def running(bed: Bed) -> list[Object]:
+    """Return the pods that run."""
+    return [pod for pod in bed.pods.values() if pod["status"].get("phase") == "Running"]
+
+
+def gang(pod: Object) -> str:
+    """Return the Job of a pod."""
+    return str(pod["metadata"]["labels"]["volcano.sh/job-name"])
+
+
+def all_started(bed: Bed, names: list[str]) -> bool:
+    """Tell whether each gang runs whole or has succeeded whole, with pods of its own."""
+    started = (pod for pod in bed.pods.values() if pod["status"].get("phase") in STARTED)
+    return Counter(map(gang, started)) == dict.fromkeys(names, SIZE)
+
+
+def bindings(bed: Bed) -> dict[str, int]:
+    """Return how many bindings of each pod were accepted."""
+    return Counter(
+        msgspec.json.decode(write.request_object)["metadata"]["uid"]
+        for write in trail(bed.plane.audit_log, bed.namespace)
+        if write.what == "create pods/binding"
+    )

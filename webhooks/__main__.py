@@ -1,0 +1,5 @@
+"""Make `python -m webhooks` run the service."""
+
+from webhooks.main import main
+
+main()

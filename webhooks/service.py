@@ -1,0 +1,154 @@
+"""The parts put together: queues, certificate, server and registration, in that order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import uvicorn
+
+from pumice.kube.client import Client
+from pumice.kube.clock import Clock
+from pumice.kube.resources import NAMESPACES
+from webhooks import material
+from webhooks.connections import KEEP_ALIVE_S, Connection
+from webhooks.keeper import Keeper, Place
+from webhooks.material import Material
+from webhooks.metrics import Metrics
+from webhooks.queues import QueueCache
+from webhooks.register import Endpoint, Gate, Registrar
+from webhooks.reviews import Options, Reviews
+from webhooks.server import App
+from webhooks.table import webhooks
+from webhooks.tls import BadPairError, Tls
+
+SETTLE_S = 10.0
+"""How long the API server may take to trust a new authority after it was told."""
+GRACE_S = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the command line says."""
+
+    host: str
+    port: int
+    endpoint: Endpoint
+    secret: str
+    options: Options
+    gate: Gate = "auto"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return the names that the certificate has to be for."""
+        service, namespace = self.endpoint.service, self.endpoint.namespace
+        names = (f"{service}.{namespace}.svc", f"{service}.{namespace}", service)
+        own = urlsplit(self.endpoint.url).hostname if self.endpoint.url else None
+        return (*names, own) if own else names
+
+
+class Server(uvicorn.Server):
+    """uvicorn that says when it listens, and leaves signals alone: there is more to end."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+        self.ended = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open the port."""
+        await super().startup(sockets)
+        self.listening.set()
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until told to end, and until what was asked is answered."""
+        try:
+            await super().serve(sockets)
+        finally:
+            self.ended.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to the process."""
+        yield
+
+
+class Service:
+    """One process of webhooks; `run` works until it is cancelled."""
+
+    def __init__(self, client: Client, settings: Settings, metrics: Metrics, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._metrics = metrics
+        table = webhooks(settings.options.scheduler_names)
+        self.queues = QueueCache(client, clock=clock)
+        self.reviews = Reviews(self.queues, self._annotations, settings.options)
+        self.tls = Tls()
+        place = Place(settings.endpoint.namespace, settings.secret)
+        self.keeper = Keeper(client, place, settings.hosts, self._adopt, clock)
+        self.registrar = Registrar(
+            client, table, settings.endpoint, metrics, clock, gate=settings.gate
+        )
+        self.server = Server(
+            uvicorn.Config(
+                App(table, self.reviews, metrics),
+                host=settings.host,
+                port=settings.port,
+                http=Connection,
+                ssl_context_factory=lambda *_: self.tls.context,
+                lifespan="off",
+                ws="none",
+                access_log=False,
+                log_config=None,
+                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_graceful_shutdown=GRACE_S,
+            )
+        )
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether questions are answered, and the API server knows where."""
+        return self.queues.synced and self.server.started and self.registrar.is_registered
+
+    async def run(self) -> None:
+        """Learn the queues, take the certificate, serve, and only then be registered."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.queues.run(), name="queues")
+            group.create_task(self.keeper.run(), name="certificate")
+            await self.queues.wait()
+            await self.keeper.ready.wait()
+            group.create_task(self.server.serve(), name="server")
+            group.create_task(self.registrar.run(), name="registration")
+            group.create_task(self._register(), name="first registration")
+
+    async def stop(self) -> None:
+        """Answer what was asked already, and no more."""
+        self.server.should_exit = True
+        if self.server.started:
+            await self.server.ended.wait()
+
+    async def _register(self) -> None:
+        await self.server.listening.wait()
+        if self.keeper.material:
+            await self.registrar.put(self.keeper.material.bundle)
+
+    async def _adopt(self, new: Material) -> None:
+        """Put a certificate in force; where its authority is new, the API server learns first."""
+        old = self.keeper.material
+        if old is not None and old.bundle != new.bundle:
+            await self.registrar.put(new.bundle)
+            await self._clock.sleep(SETTLE_S)
+        try:
+            self.tls.load(new.pair)
+        except BadPairError:
+            self._metrics.certificates_refused.inc()
+            raise
+        self._metrics.certificate_ends.set(material.expiry(new).timestamp())
+
+    async def _annotations(self, namespace: str) -> Mapping[str, str]:
+        found = await self._client.get(NAMESPACES, "", namespace)
+        return found.metadata.annotations or {}

@@ -1,0 +1,51 @@
+"""
+TLS whose certificate changes while connections are served.
+
+uvicorn keeps one context for its life. Ours has no certificate: its only work is to hand each
+handshake to the context in force, which is made whole before it is put there. Loading another
+pair into a live context has two traps that this avoids: a pair that does not belong together
+leaves a context that refuses every handshake, and a pair of another kind of key leaves the old
+one in use beside it. Connections that exist keep what they began with.
+"""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from pathlib import Path
+
+from pumice.kube.certs import Pair
+
+
+class BadPairError(Exception):
+    """A certificate and a key that do not make a server."""
+
+
+class Tls:
+    """The context to serve with, and the pair in force."""
+
+    def __init__(self) -> None:
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.context.sni_callback = self._choose
+        self._in_force: ssl.SSLContext | None = None
+
+    def load(self, pair: Pair) -> None:
+        """Put a pair in force for new handshakes; raise BadPairError, and keep the old one."""
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        made.minimum_version = ssl.TLSVersion.TLSv1_2
+        with tempfile.TemporaryDirectory(prefix="pumice-") as directory:
+            try:
+                made.load_cert_chain(*pair.write(Path(directory), "tls"))
+            except (ssl.SSLError, ValueError) as error:
+                raise BadPairError(str(error)) from error
+        self._in_force = made
+
+    def _choose(
+        self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, _: ssl.SSLContext
+    ) -> int | None:
+        """Give a handshake the pair in force; the callback comes with and without a name."""
+        if self._in_force is None:
+            return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
+        connection.context = self._in_force
+        return None
