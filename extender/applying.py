@@ -18,7 +18,6 @@ from pumice.core.ledger import State
 from pumice.core.model.tasks import Task
 from pumice.core.plan import Allocate, Placement, Plan
 from pumice.core.readiness import job_ready
-from pumice.core.surroundings import Surroundings
 from pumice.core.timestamps import moment
 from pumice.core.waves import Member, waves
 
@@ -123,6 +122,4 @@ def _waves(placements: list[Placement], model: Model) -> list[list[PodUid]]:
     members = [Member(t.uid, t.cls.signature, t.labels, t.namespace) for t in tasks]
     if not any(m.signature.affinity or m.signature.spread for m in members):
         return [[m.uid for m in members]]
-    there = (task for task in model.cluster.tasks() if model.is_seen_by_scheduler(task))
-    outside = Surroundings(model.cluster.nodes.columns, there)
-    return waves(members, node_of, model.domain_of, outside)
+    return waves(members, node_of, model.domain_of, model.surroundings())

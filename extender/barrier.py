@@ -23,7 +23,7 @@ from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, Entry, State
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import Status, Task
-from pumice.core.readiness import job_ready
+from pumice.core.readiness import job_ready, needs_only_number
 
 log = logging.getLogger(__name__)
 
@@ -196,16 +196,22 @@ class Barrier:
         if job is None or not self.enabled:
             return True
         info = self.model.cluster.jobs.get(job)
-        if info is None or self._at_most(job, info) < info.min_available:
+        if info is None:
             return False
+        least, most = self._bounds(job, info)
+        if most < info.min_available:
+            return False
+        if least >= info.min_available and needs_only_number(info):
+            return True
         return job_ready(info, self._status)
 
-    def _at_most(self, job: JobKey, info: JobInfo) -> int:
-        """Return a bound for what `job_ready` counts, without looking at every member."""
+    def _bounds(self, job: JobKey, info: JobInfo) -> tuple[int, int]:
+        """Return bounds for what `job_ready` counts, without looking at every member."""
         total = info.counts.total
-        unseen = len(self.commits) + sum(map(len, self.model.committed.values()))
         there = total.count(Status.BOUND | Status.RUNNING | Status.SUCCEEDED)
-        return there + total.best_effort + len(self.by_job.get(job, ())) + unseen
+        there += len(self.by_job.get(job, ()))
+        unseen = len(self.commits) + sum(map(len, self.model.committed.values()))
+        return there + total.pending_best_effort, there + total.best_effort + unseen
 
     def _status(self, task: Task) -> Status:
         """Return a task's status as the barrier sees it: Released members are Pending."""

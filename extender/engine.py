@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from extender.applying import Applied, apply_allocations
 from extender.metrics import Metrics
@@ -35,7 +35,11 @@ KEPT_SESSIONS = 50
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A session that is over: what it decided, how much of that held, how long it took."""
+    """
+    A session that is over: what it decided, how much of that held, how long it took.
+
+    What it found of groups and queues stands in their status and is not kept.
+    """
 
     plan: Plan
     applied: Applied
@@ -61,6 +65,7 @@ class Engine:
     #: when the loop last went round, in monotonic seconds
     turned: float = 0.0
     _awake: asyncio.Event = field(default_factory=asyncio.Event)
+    _stale: bool = False
 
     def wake(self) -> None:
         """Ask for a session soon."""
@@ -74,14 +79,15 @@ class Engine:
         """Decide until cancelled."""
         while True:
             try:
-                await asyncio.wait_for(self._awake.wait(), PERIOD_S)
+                # Not wait_for: in Python 3.11 a cancellation can get lost in it.
+                async with asyncio.timeout(PERIOD_S):
+                    await self._awake.wait()
                 await asyncio.sleep(DEBOUNCE_S)
             except TimeoutError:
                 pass
             self._awake.clear()
             self.turned = self.clock.monotonic()
-            if self.age() > STALE_S:
-                log.warning("no session: the caches have heard nothing for %.0f s", self.age())
+            if self._is_stale():
                 continue
             try:
                 await self.session()
@@ -98,17 +104,25 @@ class Engine:
         )
         seconds = self.clock.monotonic() - started
         applied = apply_allocations(plan, self.model, self.releases)
-        self.statuses.write(plan)
-        past = Past(plan, applied, seconds)
+        await self.statuses.write(plan)
+        past = Past(replace(plan, groups=(), queues=()), applied, seconds)
         self.metrics.session_seconds.observe(seconds)
         self.metrics.placements.inc(applied.placed)
         self.metrics.dropped.inc(applied.dropped)
         warns = self._warn(plan)
         if plan.allocations or plan.enqueued or warns:
             self.past.append(past)
-        if applied.dropped:
-            self.wake()
+        # What was dropped is decided anew when the change comes that made it void, or a little
+        # later: a session right now might come to the same again and again.
         return past
+
+    def _is_stale(self) -> bool:
+        """Tell whether the caches are too old to plan on; say so when it begins."""
+        age = self.age()
+        was, self._stale = self._stale, age > STALE_S
+        if self._stale and not was:
+            log.warning("no sessions: the caches have heard nothing for %.0f s", age)
+        return self._stale
 
     def _warn(self, plan: Plan) -> bool:
         """Log what the session before did not warn of; return whether there is any."""

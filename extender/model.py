@@ -17,6 +17,7 @@ from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, Entry, Ledger, PodView, State
 from pumice.core.model.tasks import Task
 from pumice.core.steering import arm_of, group_of, view_of
+from pumice.core.surroundings import Surroundings
 
 AVOID_S = 30.0
 """How long a node that refused a planned pod counts as full, unless it changes before."""
@@ -171,12 +172,13 @@ class Model:
         job = self.cluster.jobs.get(key) if key else None
         return arm_of(pod, job.min_available if job else 1)
 
-    def is_seen_by_scheduler(self, task: Task) -> bool:
-        """Tell whether kube-scheduler has a pod on its node, and not we alone."""
+    def surroundings(self) -> Surroundings:
+        """Return what is on nodes as kube-scheduler sees it: not what we alone have put there."""
+        return Surroundings(self.cluster.nodes.columns, self.cluster.headcount(self._is_seen))
+
+    def _is_seen(self, task: Task) -> bool:
         entry = self.ledger.get(task.uid)
-        if entry is not None and entry.state in (State.HELD, State.RELEASED):
-            return False
-        return task.occupies
+        return entry is None or entry.state not in (State.HELD, State.RELEASED)
 
     # --- inside -----------------------------------------------------------------------------
 

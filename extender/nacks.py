@@ -55,8 +55,9 @@ class Nacks:
     def _is_refused(self, entry: Entry, now: float, newest_arrival: float) -> bool:
         if entry.refused_since is not None:
             return now - entry.refused_since >= REFUSED_S
-        silent = now - entry.since >= SILENT_S and not entry.in_prebind
-        return silent and newest_arrival - entry.since >= SILENT_S / 2
+        if entry.gated or entry.in_prebind:
+            return False
+        return now - entry.since >= SILENT_S and newest_arrival > entry.since
 
     def _nack(self, entry: Entry, now: float) -> None:
         reason, message = entry.verdict

@@ -30,6 +30,7 @@ Wave = Sequence[PodUid]
 
 
 Failed = Callable[[Exception], None]
+Unless = Callable[[], bool]
 
 
 class PodWrites(Protocol):
@@ -38,8 +39,8 @@ class PodWrites(Protocol):
     def patch(self, pod: Pod, patch: steering.Patch, failed: Failed | None = None) -> None:
         """Patch the pod."""
 
-    def patch_status(self, pod: Pod, patch: steering.Patch, failed: Failed | None = None) -> None:
-        """Patch the pod's status."""
+    def patch_status(self, pod: Pod, patch: steering.Patch, unless: Unless) -> None:
+        """Patch the pod's status, unless that is needless by the time it is sent."""
 
 
 @dataclass(slots=True)
@@ -148,9 +149,15 @@ class Releases:
     def nominate(self, uid: PodUid) -> None:
         """Send the nomination of a pod, unless it stands there already."""
         entry, pod = self.model.ledger.get(uid), self.model.pending.get(uid)
-        if entry is None or pod is None or pod.status.nominated_node_name == entry.node:
+        if entry is None or pod is None:
             return
-        self.writes.patch_status(pod, steering.nominate_patch(entry.node))
+        node = entry.node
+
+        def needless() -> bool:
+            now = self.model.pending.get(uid)
+            return now is None or now.status.nominated_node_name == node
+
+        self.writes.patch_status(pod, steering.nominate_patch(node), needless)
 
     def _released(self, uid: PodUid) -> Failed:
         def failed(error: Exception) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -165,6 +166,9 @@ class Service:
     async def _decide(self) -> None:
         """Wait for the caches, then run the engine and look after what is on its way."""
         await self.watching.synced()
+        # What is known now mostly stays: the collector need not walk it again and again.
+        gc.collect()
+        gc.freeze()
         check_adopted(self.model, self.releases, self.queue_allows)
         self.synced.set()
         log.info("synced: %d pods in the ledger", len(self.model.ledger))

@@ -6,13 +6,19 @@ only the answer shows what there is to change. A phase is written at once; texts
 which move with the cluster, at most once in `TEXT_S` for each group; the use of a queue when what
 is stored has been wrong for `QUEUE_S`; and a pod's condition when the pod has waited for
 `PATIENCE_S`. So a pod that is placed right away costs no write but its own.
+
+Where thousands wait, every change in the cluster changes what is to be said of all of them. So
+there are only so many texts a second, and each group or pod has its turn the more rarely the
+more there are: releases and bindings must not queue behind explanations.
 """
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
+from extender.allowance import Allowance
 from extender.model import Model
 from extender.writes import OutboxWrites
 from pumice.core.api.scheduling import PodGroup, PodGroupCondition, PodGroupStatus
@@ -26,8 +32,12 @@ from pumice.kube.resources import POD_GROUPS, QUEUES
 TEXT_S = 2.0
 PATIENCE_S = 1.0
 POD_TEXT_S = 30.0
-PODS_A_SESSION = 200
 QUEUE_S = 1.0
+TEXTS_AT_ONCE = 200
+GROUPS_A_SECOND = 50.0
+PODS_A_SECOND = 100.0
+BREATH = 100
+"""Groups after which the event loop gets to do other things."""
 
 Said = tuple[str, str, str, str]
 
@@ -45,16 +55,28 @@ class Statuses:
     _pod_written: dict[PodUid, float] = field(default_factory=dict)
     #: queue -> since when its stored use is wrong
     _queue_wrong: dict[str, float] = field(default_factory=dict)
+    _group_texts: Allowance = field(init=False)
+    _pod_texts: Allowance = field(init=False)
+    #: how long the text of a group stands at least
+    _group_text_s: float = TEXT_S
+    _pod_text_s: float = POD_TEXT_S
 
-    def write(self, plan: Plan) -> None:
+    def __post_init__(self) -> None:
+        now = self.clock.monotonic()
+        self._group_texts = Allowance(TEXTS_AT_ONCE, GROUPS_A_SECOND, now)
+        self._pod_texts = Allowance(TEXTS_AT_ONCE, PODS_A_SECOND, now)
+
+    async def write(self, plan: Plan) -> None:
         """Write what the plan says and the API server does not show yet."""
-        budget = PODS_A_SESSION
-        for status in plan.groups:
+        self._group_text_s = max(TEXT_S, len(plan.groups) / GROUPS_A_SECOND)
+        self._pod_text_s = max(POD_TEXT_S, len(self.model.pending) / PODS_A_SECOND)
+        for number, status in enumerate(plan.groups, start=1):
             job = self.model.cluster.jobs.get(status.job)
-            if job is None or job.group.metadata.uid != status.group_uid:
-                continue
-            self._group(job.group, status)
-            budget -= self._pods(status, budget)
+            if job is not None and job.group.metadata.uid == status.group_uid:
+                self._group(job.group, status)
+                self._pods(status)
+            if number % BREATH == 0:
+                await asyncio.sleep(0)
         for use in plan.queues:
             self._queue(use)
         self._tidy()
@@ -88,31 +110,34 @@ class Statuses:
             self.recorder.record(POD_GROUPS, meta, kind, reason, message)
 
     def _may_say(self, job: JobKey) -> bool:
-        last = self._group_written.get(job)
-        return last is None or self.clock.monotonic() - last >= TEXT_S
+        now, last = self.clock.monotonic(), self._group_written.get(job)
+        if last is not None and now - last < self._group_text_s:
+            return False
+        return self._group_texts.take(now)
 
     # --- pods -------------------------------------------------------------------------------
 
-    def _pods(self, status: GroupStatus, budget: int) -> int:
-        """Write the conditions of pods that wait for capacity; return how many."""
-        written = 0
+    def _pods(self, status: GroupStatus) -> None:
+        """Write the conditions of pods that wait for capacity."""
+        if not self._pod_texts.left(self.clock.monotonic()):
+            return
         for uid, note in status.pods.items():
-            if written >= budget:
-                break
-            if note.by_capacity and self._note(uid, note):
-                written += 1
-        return written
+            if note.by_capacity:
+                self._note(uid, note)
 
-    def _note(self, uid: PodUid, note: PodNote) -> bool:
+    def _note(self, uid: PodUid, note: PodNote) -> None:
         pod, entry = self.model.pending.get(uid), self.model.ledger.get(uid)
         if pod is None or entry is None or entry.node:
-            return False
-        now = self.clock.monotonic()
-        waited = self.model.now() - entry.since
-        if waited < PATIENCE_S or now - self._pod_written.get(uid, -POD_TEXT_S) < POD_TEXT_S:
-            return False
+            return
         if entry.verdict == (note.reason, note.message):
-            return False
+            return
+        now, last = self.clock.monotonic(), self._pod_written.get(uid)
+        if self.model.now() - entry.since < PATIENCE_S:
+            return
+        if last is not None and now - last < self._pod_text_s:
+            return
+        if not self._pod_texts.take(now):
+            return
         self._pod_written[uid] = now
         self.writes.set_condition(
             pod,
@@ -124,7 +149,6 @@ class Statuses:
                 "lastTransitionTime": rfc3339(self.clock.now()),
             },
         )
-        return True
 
     # --- queues -----------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pumice.core.api.core import Pod
 from pumice.core.steering import Patch
-from pumice.kube.outbox import Merge, MergeByKey, Outbox, Outcome
+from pumice.kube.outbox import Merge, MergeByKey, Outbox, Outcome, Unless
 from pumice.kube.resources import PODS
 
 Failed = Callable[[Exception], None]
@@ -21,11 +21,16 @@ class OutboxWrites:
 
     def patch(self, pod: Pod, patch: Patch, failed: Failed | None = None) -> None:
         """Patch the pod."""
-        self._put(pod, patch, "", failed)
 
-    def patch_status(self, pod: Pod, patch: Patch, failed: Failed | None = None) -> None:
-        """Patch the pod's status."""
-        self._put(pod, patch, "status", failed)
+        def done(outcome: Outcome) -> None:
+            if outcome.error is not None and failed is not None:
+                failed(outcome.error)
+
+        self.outbox.put(_merge(pod, patch), done)
+
+    def patch_status(self, pod: Pod, patch: Patch, unless: Unless) -> None:
+        """Patch the pod's status, unless that is needless by the time it is sent."""
+        self.outbox.put(_merge(pod, patch, "status"), unless=unless)
 
     def set_condition(self, pod: Pod, condition: Patch) -> None:
         """Set one condition and leave the others."""
@@ -42,21 +47,14 @@ class OutboxWrites:
             )
         )
 
-    def _put(self, pod: Pod, patch: Patch, subresource: str, failed: Failed | None) -> None:
-        meta = pod.metadata
 
-        def done(outcome: Outcome) -> None:
-            if outcome.error is not None and failed is not None:
-                failed(outcome.error)
-
-        self.outbox.put(
-            Merge(
-                resource=PODS,
-                namespace=meta.namespace,
-                name=meta.name,
-                uid=meta.uid,
-                body=patch,
-                subresource=subresource,
-            ),
-            done,
-        )
+def _merge(pod: Pod, patch: Patch, subresource: str = "") -> Merge:
+    meta = pod.metadata
+    return Merge(
+        resource=PODS,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        body=patch,
+        subresource=subresource,
+    )

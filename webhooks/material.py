@@ -27,6 +27,8 @@ from pumice.kube.certs import Authority, Pair
 AUTHORITY_LIFE = timedelta(days=3650)
 LEAF_LIFE = timedelta(days=90)
 COMMON_NAME = "pumice-webhooks"
+# A certificate of its signer's name counts as signed by itself.
+AUTHORITY_NAME = f"{COMMON_NAME}-authority"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ def written(material: Material) -> dict[str, str]:
 
 def make(hosts: tuple[str, ...], now: datetime) -> Material:
     """Return everything new."""
-    authority = Authority(COMMON_NAME, now=now, lifetime=AUTHORITY_LIFE)
+    authority = Authority(AUTHORITY_NAME, now=now, lifetime=AUTHORITY_LIFE)
     return _issued(authority, authority.cert, hosts, now)
 
 
@@ -105,7 +107,7 @@ def renew(material: Material, hosts: tuple[str, ...], now: datetime) -> Material
         return make(hosts, now)
     if now < renewal(authorities[0]):
         return _issued(old, material.bundle, hosts, now)
-    authority = Authority(COMMON_NAME, now=now, lifetime=AUTHORITY_LIFE)
+    authority = Authority(AUTHORITY_NAME, now=now, lifetime=AUTHORITY_LIFE)
     still_good = [found for found in authorities if now < found.not_valid_after_utc]
     bundle = authority.cert + b"".join(_pem(found) for found in still_good)
     return _issued(authority, bundle, hosts, now)

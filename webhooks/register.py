@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import binascii
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ log = logging.getLogger(__name__)
 NAME: Final = "pumice-webhooks"
 GATE_POLICY: Final = "pumice-gate"
 CHECK_S: Final = 60.0
+CHANGED_S: Final = 1.0
 RETRY_CAP_S: Final = 10.0
 KINDS: Final = {resource.kind: resource for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)}
 
@@ -103,7 +105,8 @@ def is_right(
     Tell whether an object holds what is wanted.
 
     Fields that we do not set, which a newer API server may give defaults, and webhooks that are
-    none of ours are left alone.
+    none of ours are left alone. So are further authorities: while they change, replicas may be
+    of different minds about them.
     """
     have = {str(found.get("name")): found for found in (stored.webhooks or () if stored else ())}
     wanted_names = {body["name"] for body in wanted}
@@ -113,11 +116,34 @@ def is_right(
 
 def _holds(wanted: Any, have: Any) -> bool:
     if isinstance(wanted, dict) and isinstance(have, dict):
-        return all(_holds(value, have.get(key)) for key, value in wanted.items())
+        return all(
+            _trusts(value, have.get(key)) if key == "caBundle" else _holds(value, have.get(key))
+            for key, value in wanted.items()
+        )
     if isinstance(wanted, list) and isinstance(have, list):
         same = len(wanted) == len(have)
         return same and all(_holds(a, b) for a, b in zip(wanted, have, strict=True))
     return bool(wanted == have or (wanted in ([], {}) and have is None))
+
+
+def _more(wanted: Sequence[Json], stored: WebhookConfiguration | None) -> bool:
+    """Tell whether the API server trusts more authorities than these."""
+    bundles = {body["clientConfig"]["caBundle"] for body in wanted}
+    have = {found["clientConfig"].get("caBundle") for found in (stored and stored.webhooks) or ()}
+    return not have <= bundles
+
+
+def _trusts(wanted: str, have: object) -> bool:
+    """Tell whether a caBundle holds at least the authorities of another."""
+    try:
+        return _authorities(wanted) <= _authorities(str(have))
+    except (binascii.Error, ValueError):
+        return wanted == have
+
+
+def _authorities(bundle: str) -> set[bytes]:
+    end = b"-----END CERTIFICATE-----"
+    return {part.strip() for part in base64.b64decode(bundle).split(end)}
 
 
 class Registrar:
@@ -140,6 +166,8 @@ class Registrar:
         self._gate = gate
         self._bundle = b""
         self._right: dict[str, bytes] = {}
+        #: objects from which authorities that we do not name are still to be removed
+        self._alone: set[str] = set()
         self._news = asyncio.Event()
         self._queue: WorkQueue[str] = WorkQueue(
             "registration", self._look, workers=1, clock=clock, cap_s=RETRY_CAP_S
@@ -165,11 +193,16 @@ class Registrar:
             group.create_task(self._queue.run(), name="registration")
             self._look_at_all()
 
-    async def put(self, bundle: bytes) -> None:
-        """Have the API server trust these authorities; return when it has been told."""
+    async def put(self, bundle: bytes, *, alone: bool = False) -> None:
+        """
+        Have the API server trust these authorities; return when it has been told.
+
+        Others that it trusts stay, unless these shall be `alone`.
+        """
         self._bundle = bundle
+        self._alone.update(KINDS if alone else ())
         self._look_at_all()
-        while not self.is_registered:
+        while not self.is_registered or self._alone:
             await self._news.wait()
 
     @property
@@ -179,7 +212,8 @@ class Registrar:
 
     def _on_change(self, kind: str) -> Any:
         def changed(_: Event[WebhookConfiguration, WebhookConfiguration]) -> None:
-            self._queue.add(kind)
+            # Replicas of two versions may differ for the time of an upgrade: no hot dispute.
+            self._queue.add_after(kind, CHANGED_S)
 
         return changed
 
@@ -202,11 +236,13 @@ class Registrar:
             if webhook.path != GATE_PATH or gate
         ]
         names = {webhook.name for webhook in mine}
-        if not is_right(wanted, informer.store.get(NAME), names):
+        stored = informer.store.get(NAME)
+        if not is_right(wanted, stored, names) or (kind in self._alone and _more(wanted, stored)):
             log.info("%s %s: putting it right", kind, NAME)
             self._metrics.registrations.inc()
             informer.observe(await self._apply(KINDS[kind], wanted))
         self._right[kind] = bundle
+        self._alone.discard(kind)
         self._news.set()
         self._news = asyncio.Event()
         self._queue.add_after(kind, CHECK_S)

@@ -139,9 +139,17 @@ class Service:
     async def _adopt(self, new: Material) -> None:
         """Put a certificate in force; where its authority is new, the API server learns first."""
         old = self.keeper.material
-        if old is not None and old.bundle != new.bundle:
-            await self.registrar.put(new.bundle)
-            await self._clock.sleep(SETTLE_S)
+        if old is None or old.bundle == new.bundle:
+            self._load(new)
+            return
+        await self.registrar.put(new.bundle.rstrip() + b"\n" + old.bundle)
+        await self._clock.sleep(SETTLE_S)
+        self._load(new)
+        # Other replicas are about as far.
+        await self._clock.sleep(SETTLE_S)
+        await self.registrar.put(new.bundle, alone=True)
+
+    def _load(self, new: Material) -> None:
         try:
             self.tls.load(new.pair)
         except BadPairError:

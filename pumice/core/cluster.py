@@ -24,7 +24,7 @@ from pumice.core.consistency import differing_jobs, differing_nodes
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.jobs import JobInfo, Terms
 from pumice.core.model.nodes import NodeInfo, NodeTable, allocatable
-from pumice.core.model.population import Population
+from pumice.core.model.population import Headcount, Population
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.signatures import selector_keys
 from pumice.core.model.snapshots import Snapshot
@@ -80,10 +80,6 @@ class Cluster:
     def task(self, uid: PodUid) -> Task | None:
         """Return the task of a pod, with its assumed node if it has one."""
         return self._tasks.get(uid)
-
-    def tasks(self) -> Iterable[Task]:
-        """Return the tasks of all pods."""
-        return self._tasks.values()
 
     # Pods.
 
@@ -289,6 +285,15 @@ class Cluster:
         return min(defaults, key=lambda c: (-c.value, c.metadata.name), default=None)
 
     # Checks for single pods, between sessions.
+
+    def headcount(self, counts: Callable[[Task], bool]) -> Headcount:
+        """Return who is where; of the pods whose room is merely held, only those that count."""
+        population = self._population.clone()
+        for uid in self._assumed:
+            task = self._tasks.get(uid)
+            if task is not None and task.occupies and not counts(task):
+                population.add(task, -1)
+        return population.share()
 
     def fits(self, uid: PodUid, node: str) -> list[str]:
         """Return the resources that are short if this pod were put there now."""

@@ -88,6 +88,8 @@ class Entry:
     verdict: Verdict = NO_VERDICT
     #: when `verdict` first differed from the one at release; None while it does not
     refused_since: float | None = None
+    #: the API server still shows a gate: kube-scheduler has not seen the pod
+    gated: bool = False
     #: another program nominated a node for it (volumes being bound): that is progress
     in_prebind: bool = False
     #: another pod is to take its place: it is neither bound nor asked for again
@@ -211,6 +213,9 @@ class Ledger:
         if pod.held:
             # Nobody has tried to place it yet, so this is what we say of it ourselves.
             entry.verdict_at_release = pod.verdict
+        elif entry.gated and entry.state is State.RELEASED:
+            entry.since = now
+        entry.gated = pod.held
         refused = (
             entry.state is State.RELEASED
             and pod.verdict not in (NO_VERDICT, entry.verdict_at_release)

@@ -7,24 +7,20 @@ make a gang trust in pods that kube-scheduler knows nothing of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from pumice.core.model.columns import Columns
 from pumice.core.model.peers import Peers
-from pumice.core.model.population import Population
+from pumice.core.model.population import Headcount
 from pumice.core.model.signatures import PodTerm, Signature, Spread
 from pumice.core.model.spreading import spread_tally
-from pumice.core.model.tasks import Task
 
 
 class Surroundings:
-    """Answers `pumice.core.waves.Outside` from the pods that are there."""
+    """Answers `pumice.core.waves.Outside` from the counts of the pods that are there."""
 
-    def __init__(self, columns: Columns, tasks: Iterable[Task]) -> None:
-        population = Population()
-        for task in tasks:
-            population.add(task, 1)
-        self._peers = Peers(columns, population.share())
+    def __init__(self, columns: Columns, headcount: Headcount) -> None:
+        self._peers = Peers(columns, headcount)
 
     def satisfies(self, terms: tuple[PodTerm, ...], topology_key: str, domain: str) -> bool:
         """Return whether a pod that all the terms mean is in the domain."""

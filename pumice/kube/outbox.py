@@ -147,7 +147,7 @@ class Outcome:
 
 Done = Callable[[Outcome], None]
 Unless = Callable[[], bool]
-Observe = Callable[[Any], None]
+Observe = Callable[[Any], object]
 
 
 @dataclass(slots=True)

@@ -53,7 +53,10 @@ def bed(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Bed]:
     finally:
         if _failed(request.node):
             _report(request.node, cluster, marks)
-        view.close()
+        if _is_last_of_module(request):
+            view.stop()
+        else:
+            view.close()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -66,6 +69,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 FAILED = pytest.StashKey[bool]()
+
+
+def _is_last_of_module(request: pytest.FixtureRequest) -> bool:
+    """Whether the cluster ends with this test: then nothing need be cleared away."""
+    items = request.session.items
+    following = items[items.index(request.node) + 1 :][:1]
+    return not any(item.path == request.node.path for item in following)
 
 
 def _failed(item: pytest.Item) -> bool:

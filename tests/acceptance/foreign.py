@@ -37,10 +37,10 @@ class Churn:
 
     def __init__(self, bed: Bed, *, per_s: float, cpu: str, life_s: float = 1.0) -> None:
         self.per_s = per_s
+        self.created = 0
         self._bed = bed
         self._cpu = cpu
         self._life_s = life_s
-        self._created = 0
         self._started = 0.0
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -78,10 +78,11 @@ class Churn:
     async def _create(self) -> None:
         """Keep the pace; what was missed is caught up with."""
         while True:
-            behind = int(self.seconds * self.per_s) - self._created
-            pods = [self._a_pod(self._created + i) for i in range(behind)]
-            await self._bed.aside(self._bed.create, *pods)
-            self._created += behind
+            behind = int(self.seconds * self.per_s) - self.created
+            if behind:
+                pods = [self._a_pod(self.created + i) for i in range(behind)]
+                await self._bed.aside(self._bed.create_many, pods)
+                self.created += behind
             await asyncio.sleep(1 / self.per_s)
 
     def _a_pod(self, serial: int) -> Object:

@@ -295,6 +295,7 @@ def is_grouped(pod: Object) -> bool:
 # Who may do what.
 
 CORE, APPS, BATCH = "", "apps", "batch"
+ADMISSION = "admissionregistration.k8s.io"
 VOLCANO_BATCH, VOLCANO, BUS = "batch.volcano.sh", "scheduling.volcano.sh", "bus.volcano.sh"
 READ = ("get", "list", "watch")
 
@@ -336,7 +337,13 @@ RIGHTS: dict[str, Rights] = {
         (BATCH, "jobs"): READ,
         (BATCH, "jobs/finalizers"): ("update",),
     },
-    "pumice-webhooks": {},
+    "pumice-webhooks": {
+        (CORE, "namespaces"): ("get",),
+        (VOLCANO, "queues"): READ,
+        (ADMISSION, "mutatingadmissionpolicies"): ("get",),
+        (ADMISSION, "mutatingwebhookconfigurations"): (*READ, "create", "patch"),
+        (ADMISSION, "validatingwebhookconfigurations"): (*READ, "create", "patch"),
+    },
 }
 
 
@@ -373,6 +380,8 @@ DEEDS: dict[str, tuple[str, str, str, bool]] = {
     "the controllers bind nothing": ("pumice-controllers", "create", "pods/binding", False),
     "the controllers evict nothing": ("pumice-controllers", "create", "pods/eviction", False),
     "the webhooks read no pods": ("pumice-webhooks", "get", "pods", False),
+    "the webhooks read no secrets": ("pumice-webhooks", "list", "secrets", False),
+    "the webhooks create no secrets": ("pumice-webhooks", "create", "secrets", False),
     "the scheduler reads nodes": ("pumice-scheduler", "list", "nodes", True),
     "the scheduler writes conditions": ("pumice-scheduler", "patch", "pods/status", True),
     "the scheduler reads volumes": ("pumice-scheduler", "list", "persistentvolumes", True),

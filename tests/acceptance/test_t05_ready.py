@@ -91,7 +91,12 @@ def node_of(case: str, part: str) -> str:
 def nodes_of(name: str, case: Case) -> list[Object]:
     """Return a case's nodes as they are in its first step."""
     return [
-        a_node(node_of(name, part), labels={CASE: name, PART: part}, **room)
+        a_node(
+            node_of(name, part),
+            labels={CASE: name, PART: part},
+            cpu=room["cpu"],
+            pods=room.get("pods", 110),
+        )
         for part, room in case.steps[0].room.items()
     ]
 

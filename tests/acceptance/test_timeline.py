@@ -54,4 +54,5 @@ def test_gaps(case: Case) -> None:
 
 
 def test_most_counts_what_overlaps() -> None:
-    assert most([(0, 2), (1, 3), (2, 4), (5, 5)]) == 2
+    assert most(iter([(0, 2), (1, 3), (2, 4), (5, 5)])) == 2
+    assert most([]) == 0

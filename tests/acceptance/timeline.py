@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 
 from tests.acceptance.bed import JOB_NAME, Bed, label
 from tests.acceptance.objects import Object
@@ -70,10 +71,5 @@ def by_job(all_lives: Iterable[Life]) -> dict[str, list[Life]]:
 
 def most(intervals: Iterable[tuple[float, float]]) -> int:
     """Return how many intervals overlap at most; one that ends when another begins doesn't."""
-    steps = [(start, 1) for start, end in intervals if start < end]
-    steps += [(end, -1) for start, end in intervals if start < end]
-    highest = now = 0
-    for _, step in sorted(steps):
-        now += step
-        highest = max(highest, now)
-    return highest
+    steps = [step for start, end in intervals if start < end for step in ((start, 1), (end, -1))]
+    return max(accumulate(step for _, step in sorted(steps)), default=0)

@@ -35,6 +35,8 @@ class Objects:
         self._rng = random.Random(0)
         #: server-side apply: which fields each manager speaks of, by uid
         self._owned: dict[tuple[str, str], patching.Owned] = {}
+        #: writes that changed nothing: what of which object
+        self.idle: list[str] = []
 
     def find(self, resource: AnyResource, namespace: str, name: str) -> Json:
         obj = self._store.get(resource, namespace, name)
@@ -108,6 +110,7 @@ class Objects:
             new = {**new, "status": old.get("status")}
         new = {k: v for k, v in new.items() if v is not None}
         if new == old:
+            self.idle.append(f"{resource} {name} {part}".rstrip())
             return old
         check(resource, _without_nulls(new))
         if resource == PODS:

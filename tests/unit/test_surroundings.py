@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pumice.core.cluster import Cluster
 from pumice.core.ids import PodUid
-from pumice.core.model.tasks import Task
 from pumice.core.surroundings import Surroundings
 from pumice.core.waves import Member, waves
 from tests.unit.sessions import a_cluster, a_node, a_pod
@@ -14,13 +13,15 @@ NODES = [a_node(f"n{i}", {"zone": zone}) for i, zone in enumerate("aabc")]
 WEB = {"app": "web"}
 
 
-def tasks(cluster: Cluster, *uids: str) -> list[Task]:
-    found = (cluster.task(PodUid(uid)) for uid in uids)
-    return [task for task in found if task is not None]
+def around(cluster: Cluster, *hidden: str) -> Surroundings:
+    """Return what is there, without the pods that only we have put where they are."""
+    headcount = cluster.headcount(lambda task: task.uid not in hidden)
+    return Surroundings(cluster.nodes.columns, headcount)
 
 
 def a_member(cluster: Cluster, uid: str) -> Member:
-    (task,) = tasks(cluster, uid)
+    task = cluster.task(PodUid(uid))
+    assert task is not None
     return Member(task.uid, task.cls.signature, task.labels, task.namespace)
 
 
@@ -29,10 +30,27 @@ def test_pods_that_are_there_satisfy_terms_in_their_domain() -> None:
     cluster = a_cluster(NODES, [a_pod("r", WEB, node="n0"), wanting])
     signature = a_member(cluster, "p").signature
 
-    got = Surroundings(cluster.nodes.columns, tasks(cluster, "r"))
+    got = around(cluster)
 
     domains = ("a", "b", "nowhere")
     assert [got.satisfies(signature.affinity, "zone", d) for d in domains] == [True, False, False]
+
+
+def test_room_that_is_merely_held_counts_where_it_is_seen() -> None:
+    wanting = a_pod("p", spec={"affinity": near(a_term("web"))})
+    held = [a_pod("early", WEB), a_pod("late", WEB)]
+    cluster = a_cluster(NODES, [a_pod("r", WEB, node="n0"), wanting, *held])
+    signature = a_member(cluster, "p").signature
+    cluster.assume(PodUid("early"), "n2")
+    cluster.assume(PodUid("late"), "n3")
+
+    got = around(cluster, "late")
+
+    domains = ("a", "b", "c")
+    assert [got.satisfies(signature.affinity, "zone", d) for d in domains] == [True, True, False]
+    assert cluster.check() == []
+    after = around(cluster)
+    assert after.satisfies(signature.affinity, "zone", "c")
 
 
 def test_a_constraint_is_counted_in_the_domains_that_the_pod_may_go_to() -> None:
@@ -56,7 +74,7 @@ def test_a_constraint_is_counted_in_the_domains_that_the_pod_may_go_to() -> None
     cluster = a_cluster(NODES, pods)
     signature = a_member(cluster, "p").signature
 
-    got = Surroundings(cluster.nodes.columns, tasks(cluster, "r0", "r1"))
+    got = around(cluster)
 
     assert got.counts(signature, signature.spread[0]) == {"a": 2, "b": 0}
 
@@ -67,7 +85,7 @@ def test_a_gang_makes_up_for_an_uneven_start() -> None:
     cluster = a_cluster(NODES[:3], pods)
     gang = [a_member(cluster, f"p{i}") for i in range(3)]
     node_of = dict(zip((m.uid for m in gang), ("n1", "n2", "n2"), strict=True))
-    outside = Surroundings(cluster.nodes.columns, tasks(cluster, "r"))
+    outside = around(cluster)
 
     got = waves(gang, node_of, lambda node, key: {"n2": "b"}.get(node, "a"), outside)
 

@@ -28,6 +28,13 @@ class Population:
         self._counts: dict[Presence, dict[Place, int]] = {}
         self._own: set[Presence] = set()
 
+    def clone(self) -> Population:
+        """Return counts of their own; what neither changes stays shared."""
+        other = Population()
+        other._counts = self._counts.copy()
+        self._own.clear()
+        return other
+
     def add(self, task: Task, n: int) -> None:
         """Count a task on its node; a negative number takes it off."""
         presence = task.cls.signature.presence

@@ -13,16 +13,16 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
 import msgspec
 
+from extender.hot import HotPath
 from extender.main import arguments
 from extender.service import Service
 from pumice.core.api.core import Pod
 from pumice.core.ledger import State
 from pumice.core.steering import pinned_node
 from pumice.kube.clock import SystemClock
-from pumice.kube.resources import NODES, POD_GROUPS, PODS, QUEUES, AnyResource
+from pumice.kube.resources import NODES, POD_GROUPS, PODS, QUEUES
 from tests.adapters.extender.world import VOLCANO_JOB, a_node, a_pod, merged
 from tests.fakeapi import FakeApi, eventually
 from tests.fakeapi.faults import Call
@@ -58,19 +58,27 @@ class KubeScheduler:
     def running(self) -> Iterator[KubeScheduler]:
         """Look at all pods, and at each one that changes."""
         self.api.store.listeners.append(self._changed)
-        for pod in self.api.all(PODS):
-            self._look(pod)
+        self.see()
         try:
             yield self
         finally:
             self.api.store.listeners.remove(self._changed)
-            for task in self._at_it.values():
-                task.cancel()
+            self._stop()
 
     def see(self) -> None:
         """Look at all pods again."""
         for pod in self.api.all(PODS):
             self._look(pod)
+
+    def start_anew(self) -> None:
+        """Drop all open calls, as one that is killed does, and begin from what is stored."""
+        self._stop()
+        self.see()
+
+    def _stop(self) -> None:
+        for task in self._at_it.values():
+            task.cancel()
+        self._at_it.clear()
 
     def errors(self) -> list[str]:
         return [answer for _, answer in self.answers if answer]
@@ -115,16 +123,7 @@ class Bed:
         self.api.lose(times=10**9, when=lambda call: self.away(call))
         self.api.store.listeners.append(self._kubelet)
         self.service: Service | None = None
-        self._open: set[asyncio.Task[str]] = set()
-        #: writes that changed nothing
-        self.idle: list[str] = []
-        self._update, self.api.objects.update = self.api.objects.update, self._watched_update
-
-    def _watched_update(self, resource: AnyResource, old: Json, part: str, new: Json) -> Json:
-        made = self._update(resource, old, part, new)
-        if made is old:
-            self.idle.append(f"{resource} {old['metadata']['name']} {part}")
-        return made
+        self._open: set[asyncio.Task[Json | None]] = set()
 
     def nodes(self, number: int, cpu: int = 4) -> None:
         for i in range(number):
@@ -155,16 +154,19 @@ class Bed:
         queue = self.api.get(QUEUES, "", "default") or {}
         return [{**owner, "uid": queue["metadata"]["uid"]}]
 
-    def change(self, name: str, patch: Json) -> Json:
-        """Change a pod as somebody else would."""
+    def stored(self, name: str) -> Json:
+        """Return a pod."""
         pod = self.api.get(PODS, "ns", name)
         assert pod is not None
-        return self.api.objects.update(PODS, pod, "", merged(pod, patch))
+        return pod
+
+    def change(self, name: str, patch: Json, part: str = "") -> None:
+        """Change a pod as somebody else would."""
+        pod = self.stored(name)
+        self.api.objects.update(PODS, pod, part, merged(pod, patch))
 
     def delete(self, name: str) -> None:
-        pod = self.api.get(PODS, "ns", name)
-        assert pod is not None
-        self.api.objects.delete(PODS, pod, {})
+        self.api.objects.delete(PODS, self.stored(name), {})
 
     def bound(self, prefix: str = "") -> dict[str, str]:
         """Return where the pods are that have a node."""
@@ -218,13 +220,6 @@ class Bed:
         """Send one `bind` call and return what comes of it."""
         if self.service is None:
             return "connection refused"
-        call = asyncio.create_task(self._call(self.service, pod, node), name="bind call")
-        self._open.add(call)
-        call.add_done_callback(self._open.discard)
-        done, _ = await asyncio.wait({call})
-        return "connection lost" if done.pop().cancelled() else call.result()
-
-    async def _call(self, service: Service, pod: Json, node: str) -> str:
         meta = pod["metadata"]
         body = {
             "PodName": meta["name"],
@@ -232,11 +227,16 @@ class Bed:
             "PodUID": meta["uid"],
             "Node": node,
         }
-        transport = httpx.ASGITransport(app=service.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
-            response = await client.post("/bind", json=body, timeout=None)
-        assert response.status_code == 200
-        return str(response.json()["Error"])
+        hung_up = asyncio.Event()
+        call = asyncio.create_task(post(self.service.app, "/bind", body, hung_up), name="call")
+        self._open.add(call)
+        call.add_done_callback(self._open.discard)
+        try:
+            await asyncio.wait({call})
+        finally:
+            hung_up.set()
+        answer = None if call.cancelled() else call.result()
+        return "connection lost" if answer is None else str(answer["Error"])
 
     async def until(self, condition: Callable[[], object], seconds: float = 10) -> None:
         async def holds() -> bool:
@@ -256,7 +256,7 @@ class Bed:
 
         await self.until(agree)
         assert model.cluster.check() == []
-        assert self.idle == []
+        assert self.api.objects.idle == []
 
     def _kubelet(self, entry: Entry) -> None:
         """Start what was bound."""
@@ -276,3 +276,26 @@ def without_nothing(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nothing(v) for v in value]
     return value
+
+
+async def post(app: HotPath, path: str, body: Json, hung_up: asyncio.Event) -> Json | None:
+    """Send a request to an application; return its answer, None where the caller hung up."""
+    asked = iter([{"type": "http.request", "body": msgspec.json.encode(body)}])
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        if (request := next(asked, None)) is not None:
+            return request
+        await hung_up.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await app({"type": "http", "method": "POST", "path": path}, receive, send)
+    if not sent:
+        return None
+    start, *rest = sent
+    assert start["status"] == 200
+    answer: Json = msgspec.json.decode(b"".join(part["body"] for part in rest))
+    return answer

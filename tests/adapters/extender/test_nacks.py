@@ -141,6 +141,44 @@ def test_a_pod_that_stays_silent_while_others_arrive_is_refused_in_the_end() -> 
     assert replaced(world) == ["a"]
 
 
+def test_the_same_refusal_again_after_a_lost_call_is_not_waited_out_for_ever() -> None:
+    world, nacks = a_pair()
+    refuse(world, "a")
+    for name, node in (("a", "n1"), ("b", "n2")):
+        world.model.ledger.arrive(PodUid(name), node, world.time)
+    # kube-scheduler starts anew, takes b again, and refuses a in the words that stand there.
+    for name in "ab":
+        world.model.ledger.lose(PodUid(name), world.time)
+    world.time += 5
+    world.model.ledger.arrive(PodUid("b"), "n2", world.time)
+
+    world.time += 56
+    nacks.check()
+
+    assert replaced(world) == ["a"]
+
+
+def test_a_release_that_is_held_up_is_no_silence() -> None:
+    world = World.make(a_node("n1"), a_node("n2"), pods=(a_pod("a"), a_pod("b")))
+    nacks = Nacks(world.model, world.releases, world.barrier)
+    world.sent.hold_back = True
+    world.apply({"a": "n1", "b": "n2"})
+    late, *rest = (world.model.pending[PodUid(name)] for name in "ab")
+    patches = dict(world.sent.patches)
+    for pod in rest:
+        world.sent.show(pod, patches[pod.metadata.name])
+    world.time += 1
+    world.model.ledger.arrive(PodUid("b"), "n2", world.time)
+    world.time += 100
+    nacks.check()
+    world.sent.show(late, patches["a"])
+    nacks.check()
+    world.time += 59
+    nacks.check()
+
+    assert replaced(world) == []
+
+
 async def test_a_gang_that_waits_in_vain_for_a_minute_returns_its_room() -> None:
     world, nacks = a_pair()
     waiting = asyncio.create_task(world.barrier.bind(PodUid("a"), "n1"))

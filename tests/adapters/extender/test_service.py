@@ -118,7 +118,7 @@ async def test_an_api_server_that_is_away_in_mid_commit_is_waited_for() -> None:
     async with bed.extender() as extender, bed.scheduler() as scheduler:
         await bed.until(lambda: len(bed.bound()) == 3)
         await bed.until(lambda: len(bed.writes("/binding")) > 10)
-        assert (len(bed.bound()), scheduler.answers) == (3, [])
+        assert (len(bed.bound()), scheduler.errors()) == (3, [])
         bed.away = lambda call: False
         await bed.until(lambda: len(bed.bound()) == 8)
         await bed.until(lambda: not extender.barrier.parked)
@@ -233,8 +233,7 @@ async def test_a_foreign_gang_that_is_taken_elsewhere_is_bound_there() -> None:
         scheduler.blind_to = lambda name: True
         await bed.until(lambda: len(bed.released()) == 3)
         for i in range(3):
-            pod = bed.change(f"g-{i}", {})
-            bed.api.store.put(PODS, {**pod, "status": {"phase": "Pending"}})
+            bed.change(f"g-{i}", {"status": {"nominatedNodeName": None}}, "status")
         scheduler.node, scheduler.blind_to = "n2", lambda name: False
         scheduler.see()
         await bed.until(lambda: len(bed.bound()) == 3)
@@ -275,5 +274,5 @@ async def test_a_pin_of_somebodys_own_gets_nobody_past_the_limit_of_a_queue() ->
         await bed.until(lambda: texts.REPLACED in scheduler.errors())
 
         assert list(bed.bound()) == [bound]
-        pod = bed.change(other, {})
+        pod = bed.stored(other)
         assert pod["metadata"]["annotations"][names.OUT_OF_SYNC] == "true"

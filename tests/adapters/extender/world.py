@@ -10,7 +10,7 @@ import msgspec
 from extender.applying import apply_allocations
 from extender.barrier import NO_ROOM, Barrier
 from extender.model import Model
-from extender.releases import Failed, Releases
+from extender.releases import Failed, Releases, Unless
 from pumice.core.api.core import Node, Pod
 from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.ids import JobKey, PodUid
@@ -99,7 +99,9 @@ class Sent:
         if not self.hold_back:
             self.show(pod, patch)
 
-    patch_status = patch
+    def patch_status(self, pod: Pod, patch: Patch, unless: Unless) -> None:
+        if not unless():
+            self.patch(pod, patch)
 
     def show(self, pod: Pod, patch: Patch) -> None:
         assert self.model is not None

@@ -20,12 +20,15 @@ from pumice.kube.resources import (
 )
 from tests.adapters.webhooks.world import TABLE
 from tests.fakeapi import FakeApi, ManualClock
-from tests.fakeapi.clock import until
 from webhooks.metrics import Metrics
 from webhooks.register import NAME, Endpoint, Gate, Registrar, entry
 
 SERVICE = Endpoint(names.NAMESPACE, "pumice-webhooks")
 URL = Endpoint(names.NAMESPACE, "pumice-webhooks", "https://127.0.0.1:8443/")
+OLD, NEW = (
+    f"-----BEGIN CERTIFICATE-----\n{name}\n-----END CERTIFICATE-----\n".encode()
+    for name in ("old", "new")
+)
 BOTH = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 
 
@@ -141,7 +144,8 @@ async def test_what_somebody_changed_is_put_right(
     async with registering(api, clock):
         right = stored(api, resource)
         api.put(resource, {**right, "webhooks": change(right["webhooks"])})
-        await until(lambda: stored(api, resource)["webhooks"] == right["webhooks"])
+        await clock.advance(2)
+        assert stored(api, resource)["webhooks"] == right["webhooks"]
 
 
 async def test_what_somebody_deleted_is_made_again(api: FakeApi, clock: ManualClock) -> None:
@@ -149,14 +153,29 @@ async def test_what_somebody_deleted_is_made_again(api: FakeApi, clock: ManualCl
         right = stored(api, VALIDATING_WEBHOOKS)
         async with api.client() as client:
             await client.delete(VALIDATING_WEBHOOKS, "", NAME)
-        await until(lambda: api.get(VALIDATING_WEBHOOKS, "", NAME))
+        await clock.advance(2)
         assert stored(api, VALIDATING_WEBHOOKS)["webhooks"] == right["webhooks"]
 
 
 async def test_a_new_authority_is_told_before_put_returns(api: FakeApi, clock: ManualClock) -> None:
     async with registering(api, clock) as registrar:
-        await registrar.put(b"new\nca")
-        assert bundles(api) == {b"new\nca"}
+        await registrar.put(NEW)
+        assert bundles(api) == {NEW}
+
+
+async def test_authorities_that_others_trust_stay_until_ours_shall_be_alone(
+    api: FakeApi, clock: ManualClock
+) -> None:
+    async with (
+        registering(api, clock, bundle=NEW + OLD),
+        registering(api, clock, bundle=OLD) as other,
+    ):
+        await clock.advance(120)
+        assert bundles(api) == {NEW + OLD}
+        await other.put(NEW)
+        assert bundles(api) == {NEW + OLD}
+        await other.put(NEW, alone=True)
+        assert bundles(api) == {NEW}
 
 
 async def test_an_outage_is_waited_out(api: FakeApi, clock: ManualClock) -> None:

@@ -21,7 +21,7 @@ from webhooks.reviews import Reviews
 from webhooks.server import BODY_LIMIT, App
 from webhooks.wire import Request
 
-EXAMPLES = 10_000 if os.environ.get("PUMICE_LENGTH") == "full" else 150
+EXAMPLES = 10_000 if os.environ.get("PUMICE_LENGTH") == "full" else 3000
 
 
 @pytest.fixture
@@ -371,7 +371,14 @@ async def test_any_body_is_answered_with_a_verdict(path: str, body: bytes) -> No
 async def test_any_object_is_answered_with_a_verdict(
     path: str, obj: Any, old: Any, operation: str
 ) -> None:
-    assert is_verdict(await answered(path, asked(TABLE[path], obj, old, operation=operation)))
+    webhook = TABLE[path]
+    app = an_app(a_queue("closed", state="Closed"))
+
+    outcome, answer = await app.review(webhook, asked(webhook, obj, old, operation=operation))
+
+    assert outcome != "failed"
+    found = response(answer)
+    assert found["allowed"] or found["status"]["message"]
 
 
 DEEP = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import ssl
+from datetime import UTC, datetime
 from typing import Any
 
 import aiohttp
@@ -12,13 +13,29 @@ import pytest
 
 from pumice.core import names
 from pumice.kube.clock import SystemClock
-from pumice.kube.resources import MUTATING_WEBHOOKS, NAMESPACES, QUEUES, VALIDATING_WEBHOOKS
-from tests.adapters.webhooks.world import TABLE, a_job, a_service, asked, response, trusting
+from pumice.kube.resources import (
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    QUEUES,
+    SECRETS,
+    VALIDATING_WEBHOOKS,
+)
+from tests.adapters.webhooks.test_tls import presented, serial
+from tests.adapters.webhooks.world import (
+    TABLE,
+    a_job,
+    a_service,
+    asked,
+    response,
+    settings,
+    trusting,
+)
 from tests.builders import a_queue
-from tests.fakeapi import FakeApi
+from tests.fakeapi import FakeApi, ManualClock
 from tests.fakeapi.clock import eventually
+from webhooks import material as m
 from webhooks.register import NAME
-from webhooks.service import Service
+from webhooks.service import SETTLE_S, Service
 
 
 @pytest.fixture
@@ -40,12 +57,17 @@ async def ready(service: Service) -> None:
 
 def registered(api: FakeApi) -> dict[str, dict[str, Any]]:
     """Return where each webhook is, as the API server is told."""
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
         body = api.get(resource, "", NAME)
         assert body is not None
         found |= {webhook["name"]: webhook["clientConfig"] for webhook in body["webhooks"]}
     return found
+
+
+def trusted(api: FakeApi) -> set[bytes]:
+    """Return the bundles that the API server is told to trust."""
+    return {base64.b64decode(config["caBundle"]) for config in registered(api).values()}
 
 
 async def call(config: dict[str, Any], body: bytes) -> Any:
@@ -109,14 +131,38 @@ async def test_a_queue_that_was_deleted_takes_no_more_jobs(api: FakeApi) -> None
 async def test_a_second_replica_serves_with_what_the_first_one_made(api: FakeApi) -> None:
     async with a_service(api, SystemClock()) as first:
         await ready(first)
-        before = registered(api)
+        before = trusted(api)
         made = first.keeper.material
     async with a_service(api, SystemClock()) as second:
         await ready(second)
         assert second.keeper.material == made
-        assert {c["caBundle"] for c in registered(api).values()} == {
-            c["caBundle"] for c in before.values()
-        }
+        assert trusted(api) == before
+
+
+async def test_a_new_authority_is_trusted_before_its_certificate_is_served() -> None:
+    clock = ManualClock(SystemClock().now())
+    api = FakeApi(clock, namespaces=("default", names.NAMESPACE))
+    async with a_service(api, clock) as service:
+        await ready(service)
+        port = service.server.config.port
+        old = service.keeper.material
+        assert old is not None
+        hosts = settings(port).hosts
+        new = m.make(hosts, datetime.fromtimestamp(clock.now(), UTC))
+        secret = api.get(SECRETS, names.NAMESPACE, "pumice-webhooks-tls")
+        assert secret is not None
+        api.put(SECRETS, {**secret, "data": m.written(new)})
+
+        await clock.advance(SETTLE_S / 2)
+        assert trusted(api) == {new.bundle + old.bundle}
+        assert await presented(port, trusting(old.bundle)) == serial(old.pair)
+
+        await clock.advance(SETTLE_S)
+        assert trusted(api) == {new.bundle + old.bundle}
+        assert await presented(port, trusting(new.bundle)) == serial(new.pair)
+
+        await clock.advance(SETTLE_S)
+        assert trusted(api) == {new.bundle}
 
 
 async def test_who_trusts_others_is_not_answered(api: FakeApi) -> None:
