@@ -102,6 +102,8 @@ class Cluster:
         task = self._tasks.get(uid)
         if task is None or not task.status & (Status.PENDING | Status.BINDING):
             return
+        if self._assumed.get(uid) == node:
+            return
         self._assumed[uid] = node
         self._replace(uid, task.at(Status.BINDING, node))
 

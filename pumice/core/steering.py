@@ -39,8 +39,13 @@ def pinned_node(pod: Pod) -> str:
     """Return the one node that every required affinity term names, or an empty string."""
     affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
     terms = affinity.required.node_selector_terms if affinity and affinity.required else None
-    nodes = {_named_node(term) for term in terms or ()}
+    nodes = {_named_node(term) for term in terms or () if _says_something(term)}
     return nodes.pop() if len(nodes) == 1 else ""
+
+
+def _says_something(term: NodeSelectorTerm) -> bool:
+    """Tell whether any node can match the term: an empty one matches none, and stays empty."""
+    return bool(term.match_expressions or term.match_fields)
 
 
 def _named_node(term: NodeSelectorTerm) -> str:
@@ -65,10 +70,14 @@ def pin_patch(pod: Pod, node: str) -> Patch:
     patch = ungate_patch(pod)
     affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
     required = affinity.required if affinity else None
-    terms: list[Patch] = msgspec.to_builtins((required and required.node_selector_terms) or [{}])
     pin = {"key": "metadata.name", "operator": "In", "values": [node]}
-    for term in terms:
-        term["matchFields"] = [*term.get("matchFields", ()), pin]
+    terms: list[Patch] = []
+    for old in (required and required.node_selector_terms) or ():
+        term = msgspec.to_builtins(old)
+        if _says_something(old):
+            term["matchFields"] = [*term.get("matchFields", ()), pin]
+        terms.append(term)
+    terms = terms or [{"matchFields": [pin]}]
     patch["metadata"] = {"annotations": {names.PLANNED_NODE: node}}
     patch["spec"]["affinity"] = {
         "nodeAffinity": {
@@ -126,5 +135,5 @@ def view_of(pod: Pod) -> PodView:
         nominated=pod.status.nominated_node_name,
         verdict=verdict_of(pod),
         gone=pod.status.phase in FINISHED or deleted_unbound,
-        leaving=names.OUT_OF_SYNC in (pod.metadata.annotations or {}),
+        leaving=names.OUT_OF_SYNC in (pod.metadata.annotations or {}) and arm_of(pod, 1) is Arm.PIN,
     )

@@ -83,6 +83,11 @@ PINS = {
             {"matchExpressions": [RACK], "matchFields": [PIN]},
         ],
     ),
+    "an empty term, which matches nothing, must not be filled": PinCase(
+        {"schedulingGates": [HELD], "affinity": required({}, {"matchExpressions": [ZONE]})},
+        None,
+        [{}, {"matchExpressions": [ZONE], "matchFields": [PIN]}],
+    ),
     "gates of others stay": PinCase(
         {"schedulingGates": [OTHER, HELD]}, [OTHER], [{"matchFields": [PIN]}]
     ),
@@ -107,6 +112,19 @@ def test_a_pin_is_read_back(case: PinCase) -> None:
     pinned = a_pod(spec={"affinity": pin_patch(pod, "n1")["spec"]["affinity"]})
 
     assert pinned_node(pinned) == "n1"
+
+
+LEAVING = {"annotations": {"volcano.sh/controller-out-of-sync": "true"}}
+LEAVERS = {
+    "a pod of a Volcano Job is to be replaced": (owned("Job", VOLCANO) | LEAVING, True),
+    "nobody replaces the pod of another owner": (owned("ReplicaSet", "apps/v1") | LEAVING, False),
+    "without the annotation a pod stays": (owned("Job", VOLCANO), False),
+}
+
+
+@pytest.mark.parametrize(("metadata", "want"), LEAVERS.values(), ids=LEAVERS.keys())
+def test_who_is_to_be_replaced(metadata: dict[str, Any], want: bool) -> None:
+    assert view_of(a_pod(metadata=metadata)).leaving is want
 
 
 def test_terms_that_name_different_nodes_are_no_pin() -> None:

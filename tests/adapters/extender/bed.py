@@ -256,7 +256,7 @@ class Bed:
 
         await self.until(agree)
         assert model.cluster.check() == []
-        assert self.api.objects.idle == []
+        assert self.api.objects.idle == [], "writes that changed nothing"
 
     def _kubelet(self, entry: Entry) -> None:
         """Start what was bound."""

@@ -21,7 +21,7 @@ from webhooks.reviews import Reviews
 from webhooks.server import BODY_LIMIT, App
 from webhooks.wire import Request
 
-EXAMPLES = 10_000 if os.environ.get("PUMICE_LENGTH") == "full" else 3000
+EXAMPLES = 10_000 if os.environ.get("PUMICE_LENGTH") == "full" else 150
 
 
 @pytest.fixture

@@ -135,7 +135,9 @@ TASKS = st.lists(
     ),
     max_size=4,
 )
-PLUGINS: st.SearchStrategy[Any] = st.dictionaries(st.sampled_from(("mpi", "svc", "env", "ray")), st.none() | st.just([]))
+PLUGINS: st.SearchStrategy[Any] = st.dictionaries(
+    st.sampled_from(("mpi", "svc", "env", "ray")), st.none() | st.just([])
+)
 
 
 @given(TASKS | st.none(), PLUGINS | st.none(), st.integers(0, 3))
