@@ -7,8 +7,9 @@ writes nothing and an accepted pod still shows its old condition. A pod that sta
 kube-scheduler goes on with others released after it was missed by that rule, and is refused
 after `SILENT_S`.
 
-A refused member is replaced and its node avoided. Where the gang finds no other node for it
-within `GIVE_UP_S`, all its Released and Arrived members are replaced and their room returns.
+A refused member is replaced, and its node avoided where nothing known here keeps the pod off. Where
+the gang finds no other node for it within `GIVE_UP_S`, all its Released and Arrived members are
+replaced and their room returns.
 """
 
 from __future__ import annotations

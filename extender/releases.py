@@ -2,9 +2,14 @@
 Releasing and replacing: the only two ways in which the extender touches a pod before `bind`.
 
 `steer` takes the waves of a gang and lets its pods go: pinned, nominated or merely ungated. At
-most `WINDOW` pods are on their way at a time (Released or Arrived); a larger gang goes alone.
+most `WINDOW` pods are on their way at a time (Released or Arrived, those of waves to come
+included, but not pods that nobody had held); a larger gang goes alone.
+A wave goes when all of the one before it have Arrived or are Bound.
+
 Gang goes after gang, since interleaving stretches the time in which each one holds room without
-running. A wave goes when all of the one before it have Arrived or are Bound.
+running. kube-scheduler takes what it has by age, whatever the order of release, so it is given
+little at a time: the next gang goes when no more than `AHEAD` pods of those before it have not
+Arrived. A pod is waited for only `AHEAD_S`; kube-scheduler may be away, or not want it.
 
 `replace` gives a pod up: our Job controller is asked for a new one in its place; a pod of
 another owner loses its plan and is planned again.
@@ -25,6 +30,8 @@ from pumice.core.ledger import Arm, State
 
 WINDOW = 1000
 """Pods that may be Released or Arrived at a time."""
+AHEAD = 64
+AHEAD_S = 2.0
 
 Wave = Sequence[PodUid]
 
@@ -64,9 +71,12 @@ class Releases:
     model: Model
     writes: PodWrites
     window: int = WINDOW
+    ahead: int = AHEAD
     queue: deque[Gang] = field(default_factory=deque)
     underway: list[Gang] = field(default_factory=list)
     replaced: int = 0
+    #: what was let go and when, as far as it is still waited for
+    _awaited: deque[tuple[float, PodUid]] = field(default_factory=deque)
 
     def steer(self, job: JobKey, waves: Sequence[Wave]) -> None:
         """Release planned pods, wave by wave, when the window has room for them."""
@@ -75,7 +85,9 @@ class Releases:
 
     def replace(self, uid: PodUid, node: str) -> None:
         """Give up a pod's plan: it cannot run on `node`, which counts as full for a while."""
-        if node:
+        if node and not self.model.cluster.fits(uid, node):
+            # Nothing that is known here keeps the pod off. Where room is short, that is known,
+            # and so will be when there is room again.
             self.model.avoid(node)
         pod, entry = self.model.pending.get(uid), self.model.ledger.get(uid)
         if pod is None or entry is None or entry.leaving:
@@ -91,7 +103,7 @@ class Releases:
         """Let go whatever may go now; called whenever a pod arrived, was bound or went."""
         for gang in list(self.underway):
             self._next_wave(gang)
-        while self.queue:
+        while self.queue and not self._is_far_ahead():
             gang = self.queue[0]
             busy = self.model.ledger.in_window() + sum(other.size() for other in self.underway)
             if busy and busy + gang.size() > self.window and self._has_any(gang):
@@ -124,6 +136,13 @@ class Releases:
         entries = (self.model.ledger.get(uid) for wave in gang.waves for uid in wave)
         return any(entry is not None and entry.planned for entry in entries)
 
+    def _is_far_ahead(self) -> bool:
+        """Tell whether kube-scheduler still has much before it of what was let go."""
+        now, awaited = self.model.now(), self._awaited
+        while awaited and (now - awaited[0][0] >= AHEAD_S or self._is_through(awaited[0][1])):
+            awaited.popleft()
+        return len(awaited) > self.ahead
+
     def _is_through(self, uid: PodUid) -> bool:
         entry = self.model.ledger.get(uid)
         return entry is None or not (entry.planned or entry.state is State.RELEASED)
@@ -139,6 +158,7 @@ class Releases:
             return
         arm = self.model.arm_of(pod)
         self.model.ledger.release(uid, arm, self.model.now())
+        self._awaited.append((self.model.now(), uid))
         if arm is Arm.PIN:
             self.writes.patch(pod, steering.pin_patch(pod, entry.node), self._released(uid))
             return

@@ -264,6 +264,7 @@ class Ledger:
             arm,
             pod.verdict,
             pod.verdict,
+            leaving=pod.leaving,
             loose=True,
         )
         self._insert(entry)

@@ -397,7 +397,7 @@ def _target(write: Write) -> str:
 
 def _pause(error: KubeError, backoff: Backoff) -> float:
     """Return how long to wait: what the server asks for, or longer each time."""
-    wait = backoff.next_s()
     if isinstance(error, TooManyRequests) and error.retry_after_s:
-        return max(wait, error.retry_after_s)
-    return wait
+        backoff.reset()
+        return max(backoff.next_s(), error.retry_after_s)
+    return backoff.next_s()

@@ -61,7 +61,7 @@ async def a_backlog(bed: Bed, gangs: int) -> None:
     await bed.until(lambda: len(bed.pod_groups) == gangs, PATIENCE_S, "the PodGroups are there")
     await bed.aside(bed.admit)
     await bed.until(
-        lambda: all(job["status"].get("pending") == SIZE for job in bed.jobs.values()),
+        lambda: all(job.get("status", {}).get("pending") == SIZE for job in bed.jobs.values()),
         PATIENCE_S,
         "the pods are there",
     )
@@ -72,7 +72,7 @@ async def most_sockets_until_all_run(bed: Bed) -> int:
     sockets = Sockets(bed.plane.processes.pid("extender"))
     running = asyncio.create_task(
         bed.until(
-            lambda: all(job["status"].get("running") == SIZE for job in bed.jobs.values()),
+            lambda: all(job.get("status", {}).get("running") == SIZE for job in bed.jobs.values()),
             PATIENCE_S,
             "all pods run",
         ),

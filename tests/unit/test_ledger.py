@@ -186,6 +186,7 @@ def test_a_pod_that_is_to_be_replaced_is_known_by_its_annotation() -> None:
     entry = ledger.get(uid)
     assert entry is not None
     assert entry.leaving
+    assert ledger.adopt(a_view("q", leaving=True), "n1", Arm.NOMINATE, 3.0).leaving
 
 
 def test_release_needs_a_plan() -> None:

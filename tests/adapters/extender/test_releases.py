@@ -80,6 +80,34 @@ def test_a_gang_larger_than_the_window_goes_alone() -> None:
     assert world.sent.names() == ["a", "b", "c", "d"]
 
 
+def test_the_next_gang_goes_when_little_of_the_one_before_is_still_to_arrive() -> None:
+    world = planned("a", "b", "c", "d")
+    world.releases.ahead = 1
+    for name in "abcd":
+        steer(world, [name])
+    assert world.sent.names() == ["a", "b"]
+
+    arrive(world, "b")
+    assert world.sent.names() == ["a", "b"]
+    arrive(world, "a")
+    assert world.sent.names() == ["a", "b", "c", "d"]
+
+
+def test_a_pod_that_does_not_arrive_holds_up_the_others_for_two_seconds() -> None:
+    world = planned("a", "b", "c")
+    world.releases.ahead = 0
+    for name in "abc":
+        steer(world, [name])
+    assert world.sent.names() == ["a"]
+
+    world.time += 1.9
+    world.releases.pump()
+    assert world.sent.names() == ["a"]
+    world.time += 0.2
+    world.releases.pump()
+    assert world.sent.names() == ["a", "b"]
+
+
 ARMS = {
     "a foreign gang: the nomination first, then the gate": (2, [NOMINATE, UNGATE]),
     "a foreign pod that is enough by itself: the gate alone": (1, [UNGATE]),
@@ -114,6 +142,17 @@ def test_a_pod_of_another_owner_is_planned_again_instead() -> None:
 
     assert world.sent.patches == before
     assert world.states() == {}
+
+
+def test_a_node_that_is_known_to_be_full_need_not_be_avoided() -> None:
+    world = planned("a")
+    steer(world, ["a"])
+    filler = a_pod("other", cpu="64", gates=None, node="n1", owner=None, scheduler="else", group="")
+    world.model.set_pod(filler)
+
+    world.releases.replace(PodUid("a"), "n1")
+
+    assert world.model.avoided_nodes() == set()
 
 
 def test_a_node_that_refused_is_avoided_until_it_changes() -> None:

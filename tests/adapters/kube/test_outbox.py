@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -244,6 +245,19 @@ async def test_the_server_says_when_to_come_back(sender: Sender, clock: ManualCl
     assert sender.ended == []
     await clock.advance(0.2)
     assert sender.errors == [None]
+
+
+async def test_the_server_is_obeyed_however_long_it_was_away(
+    sender: Sender, clock: ManualClock
+) -> None:
+    uid = sender.a_map(x="1")
+    sender.api.lose(times=10)
+    sender.api.fail(429, retry_after_s=1, times=3, method="PATCH")
+    sender.put(merge(uid, x="2"))
+    await clock.advance(30)
+    assert sender.errors == [None]
+    sent = [call.at for call in sender.api.calls if call.method == "PATCH"]
+    assert [later - earlier for earlier, later in pairwise(sent[-4:])] == [1, 1, 1]
 
 
 async def test_writes_join_one_that_waits_for_its_next_try(
