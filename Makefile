@@ -24,7 +24,7 @@ test: controlplane ## Unit tests, and the acceptance tests in their short form
 
 .PHONY: unit
 unit: $(INSTALLED) ## Tests without cluster and network
-	@$(BIN)/python -m pytest -m "not cluster"
+	@$(BIN)/python -m pytest -m "not cluster" -n logical --dist worksteal
 
 .PHONY: e2e
 e2e: controlplane ## Everything, the acceptance tests at full counts

@@ -371,7 +371,7 @@ CASES = {
         waits={
             "j": "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending,"
             " 1 minAvailable; Pending: 1 Unschedulable. Origin reason is: resource in cluster is"
-            " overused: overused cpu (9 asked for, 2 in the cluster)"
+            " overused: overused cpu: 9 cpu asked for, 2 in the cluster"
         },
     ),
     "without enqueue every group is tried": Case(

@@ -123,7 +123,7 @@ async def test_bind_passes_uid_and_node(client: httpx.AsyncClient, verbs: Record
         ),
     ).map(str.encode)
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @pytest.mark.parametrize("path", ["/bind", "/filter", "/prioritize", "/preempt"])
 def test_garbage_gets_an_error_and_no_crash(path: str, body: bytes) -> None:
     async def ask() -> httpx.Response:
