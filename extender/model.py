@@ -20,7 +20,8 @@ from pumice.core.steering import arm_of, group_of, view_of
 from pumice.core.surroundings import Surroundings
 
 AVOID_S = 30.0
-"""How long a node that refused a planned pod counts as full, unless it changes before."""
+"""How long a job avoids a node that refused a pod of it, unless the node changes before."""
+AVOID_AT_MOST_S = 600.0
 
 
 @dataclass(slots=True)
@@ -34,8 +35,10 @@ class Model:
     pending: dict[PodUid, Pod] = field(default_factory=dict)
     #: pods first seen with a plan that this process did not make: still to be checked
     adopted: set[PodUid] = field(default_factory=set)
-    #: node -> when it may be planned on again
-    avoided: dict[str, float] = field(default_factory=dict)
+    #: job -> node -> when pods of the job may be planned there again
+    avoided: dict[JobKey, dict[str, float]] = field(default_factory=dict)
+    #: job -> how often it was refused since a pod of it was bound last
+    refusals: dict[JobKey, int] = field(default_factory=dict)
     #: node -> bindings that the API server accepted and the watch has not shown yet
     committed: dict[str, set[PodUid]] = field(default_factory=dict)
     #: called with a pod of ours that changed or went, before the listeners
@@ -91,7 +94,8 @@ class Model:
         if before is not None and before == self._node_facts(name):
             return False
         # Whatever it refused before, it may take now.
-        self.avoided.pop(name, None)
+        for nodes in self.avoided.values():
+            nodes.pop(name, None)
         return True
 
     def _node_facts(self, name: str) -> tuple[object, bytes] | None:
@@ -153,18 +157,35 @@ class Model:
     def commit(self, uid: PodUid, node: str) -> None:
         """Note a binding that the API server accepted."""
         self.ledger.bound(uid, self.now())
+        entry = self.ledger.get(uid)
+        if entry is not None and entry.job is not None:
+            self.refusals.pop(entry.job, None)
         if uid in self.pending:
             self.committed.setdefault(node, set()).add(uid)
 
-    def avoid(self, node: str) -> None:
-        """Plan nothing on a node until it changes, or for a while."""
-        self.avoided[node] = self.now() + AVOID_S
+    def avoid(self, job: JobKey | None, node: str) -> None:
+        """
+        Plan nothing of a job on a node until the node changes, or for a while.
 
-    def avoided_nodes(self) -> frozenset[str]:
-        """Return the nodes that count as full at the moment."""
-        now = self.now()
-        self.avoided = {node: until for node, until in self.avoided.items() if until > now}
-        return frozenset(self.avoided)
+        Each refusal in a row doubles the while: a job that kube-scheduler wants nowhere comes to
+        rest. Other jobs go on using the node.
+        """
+        if job is None:
+            return
+        row = self.refusals[job] = self.refusals.get(job, 0) + 1
+        until = self.now() + min(AVOID_S * 2 ** (row - 1), AVOID_AT_MOST_S)
+        self.avoided.setdefault(job, {})[node] = until
+
+    def avoided_nodes(self) -> dict[JobKey, frozenset[str]]:
+        """Return the nodes to be avoided at the moment, by job."""
+        now, left = self.now(), {}
+        for job, nodes in self.avoided.items():
+            still = {node: until for node, until in nodes.items() if until > now}
+            if still and job in self.cluster.jobs:
+                left[job] = still
+        self.avoided = left
+        self.refusals = {j: n for j, n in self.refusals.items() if j in self.cluster.jobs}
+        return {job: frozenset(nodes) for job, nodes in left.items()}
 
     def arm_of(self, pod: Pod) -> Arm:
         """Return the way in which a pod is to be released."""

@@ -84,12 +84,12 @@ class Releases:
         self.pump()
 
     def replace(self, uid: PodUid, node: str) -> None:
-        """Give up a pod's plan: it cannot run on `node`, which counts as full for a while."""
-        if node and not self.model.cluster.fits(uid, node):
+        """Give up a pod's plan: it cannot run on `node`, which its job avoids for a while."""
+        pod, entry = self.model.pending.get(uid), self.model.ledger.get(uid)
+        if node and entry is not None and not self.model.cluster.fits(uid, node):
             # Nothing that is known here keeps the pod off. Where room is short, that is known,
             # and so will be when there is room again.
-            self.model.avoid(node)
-        pod, entry = self.model.pending.get(uid), self.model.ledger.get(uid)
+            self.model.avoid(entry.job, node)
         if pod is None or entry is None or entry.leaving:
             return
         self.replaced += 1

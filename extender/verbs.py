@@ -72,7 +72,7 @@ class EngineVerbs:
         if not self._is_ours(args) or task is None or not names:
             return []
         at = np.array([session.nodes.index[name] for name in names], np.int64)
-        scores = session.views.of(task.cls).scores(at)
+        scores = session.views.of(task.cls, task.job).scores(at)
         spread = float(scores.max() - scores.min()) or 1.0
         steps = np.rint((scores - scores.min()) / spread * MAX_PRIORITY).astype(int)
         return [
@@ -106,7 +106,7 @@ class EngineVerbs:
 
     def _allowed(self, task: Task) -> set[str]:
         session = self._session()
-        view = session.views.of(task.cls)
+        view = session.views.of(task.cls, task.job)
         if view.refused is not None:
             return set()
         return {session.nodes.names[i] for i in np.flatnonzero(view.candidates())}

@@ -14,6 +14,7 @@ An object that makes no sense never stops the others: it is left out and named i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -349,8 +350,8 @@ class Cluster:
 
     # Snapshots.
 
-    def snapshot(self, avoided: frozenset[str] = frozenset()) -> Snapshot:
-        """Return the state as it is now, for a session that places nothing new on `avoided`."""
+    def snapshot(self, avoided: Mapping[JobKey, frozenset[str]] = MappingProxyType({})) -> Snapshot:
+        """Return the state as it is now; `avoided` are nodes that a job's pods do not go to."""
         self.nodes.grow(self.space.size)
         self._usage.settle(self._jobs)
         self._own_jobs.clear()

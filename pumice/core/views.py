@@ -11,13 +11,14 @@ Verdicts that depend on constraints alone are shared by all classes with the sam
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pumice.core.extension import Code, Points, PredicateResult, Refusal
 from pumice.core.fitness import FitErrors
+from pumice.core.ids import JobKey
 from pumice.core.kernels import copies_that_fit, greedy
 from pumice.core.model.signatures import Signature
 from pumice.core.model.tasks import TaskClass
@@ -25,6 +26,7 @@ from pumice.core.resources import Bools, Floats, Ints, pad
 from pumice.core.workspace import Workspace
 
 AVOIDED = "node(s) refused a planned pod a moment ago"
+_NOWHERE: frozenset[str] = frozenset()
 _NONE: Ints = np.zeros(0, np.int64)
 _LOOK_AHEAD = 1024
 """The longest sequence of picks that is worked out before it is asked for."""
@@ -54,28 +56,36 @@ class Views:
         space: Workspace,
         points: Points,
         names: Sequence[str],
-        avoided: Collection[str] = (),
+        avoided: Mapping[JobKey, frozenset[str]],
     ) -> None:
         self.space = space
         self.points = points
         self.names = names
-        self._avoided = [_avoid(space, avoided)] if avoided else []
+        self._avoided = avoided
         self._verdicts: dict[Signature, Verdict] = {}
-        self._views: dict[TaskClass, ClassView] = {}
+        self._views: dict[tuple[TaskClass, frozenset[str]], ClassView] = {}
 
-    def of(self, cls: TaskClass) -> ClassView:
-        """Return the view of a class."""
-        view = self._views.get(cls)
+    def of(self, cls: TaskClass, job: JobKey | None) -> ClassView:
+        """Return the view of a class, of which the job's nodes to avoid are left out."""
+        avoided = self._avoided.get(job, _NOWHERE) if job is not None else _NOWHERE
+        view = self._views.get((cls, avoided))
         if view is None:
-            view = self._views[cls] = ClassView(cls, self)
+            view = self._views[cls, avoided] = ClassView(cls, self, self._static(cls, avoided))
         return view
+
+    def _static(self, cls: TaskClass, avoided: frozenset[str]) -> Verdict:
+        verdict = self.verdict(cls)
+        if not avoided:
+            return verdict
+        refused = _avoid(self.space, avoided)
+        return Verdict(verdict.mask & refused.mask, verdict.reasons + refused.reasons)
 
     def verdict(self, cls: TaskClass) -> Verdict:
         """Return what the predicates say of the class's signature."""
         found = self._verdicts.get(cls.signature)
         if found is None:
             results = [predicate(cls) for predicate in self.points.predicate]
-            found = combine(results + self._avoided, len(self.space.nodes))
+            found = combine(results, len(self.space.nodes))
             self._verdicts[cls.signature] = found
         return found
 
@@ -90,13 +100,13 @@ def _avoid(space: Workspace, avoided: Collection[str]) -> PredicateResult:
 class ClassView:
     """One class before all nodes."""
 
-    def __init__(self, cls: TaskClass, views: Views) -> None:
+    def __init__(self, cls: TaskClass, views: Views, static: Verdict) -> None:
         self.cls = cls
         self._views = views
         self._nodes = views.space.nodes
         self._changed = views.space.changed
         self._req = pad(cls.req, self._nodes.rows)
-        self._static = views.verdict(cls)
+        self._static = static
         points = views.points
         self._rooms = points.room.all
         self._orders = points.node_order.all

@@ -87,7 +87,7 @@ def compare(prober: Prober, probe: Mapping[str, Any]) -> None:
     assert task is not None
 
     ssn = a_session(cluster, {})
-    view = ssn.views.of(task.cls)
+    view = ssn.views.of(task.cls, task.job)
     mask = view.candidates()
     for row in task.cls.rows:
         # Plans may also count on room that will be free.

@@ -89,7 +89,7 @@ def plane(
 
 
 def trials(plane: ControlPlane) -> list[Trial]:
-    """Return all trials; what each shape asks for is read off the pod that the server would store."""
+    """Return all trials; what a shape asks for is read off the pod as the server stores it."""
     found: list[Trial] = []
     for shape in SHAPES:
         stored = plane.api.post(f"{PODS}?dryRun=All", a_pod("probe", shape))

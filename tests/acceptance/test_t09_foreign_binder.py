@@ -98,7 +98,8 @@ async def over_commitment_shows(bed: Bed) -> None:
 async def ended(bed: Bed, name: str) -> None:
     """Remove a gang."""
     bed.delete(a_gang(name))
-    await bed.until(lambda: not bed.pods_of(name), 20, f"{name} is gone")
+    # The garbage collector sees kinds that are new to the cluster only every half a minute.
+    await bed.until(lambda: not bed.pods_of(name), 60, f"{name} is gone")
 
 
 def a_gang(name: str) -> Object:

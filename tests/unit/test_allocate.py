@@ -12,6 +12,7 @@ from pumice.core import names
 from pumice.core.api.core import Affinity, PodSpec
 from pumice.core.api.scheduling import NetworkTopology, PodGroup, SubGroupPolicy
 from pumice.core.conf import Configuration
+from pumice.core.ids import JobKey
 from pumice.core.session import run_session
 from tests.builders import (
     Thing,
@@ -440,3 +441,30 @@ def test_a_decision_says_what_it_was_made_for() -> None:
     assert [p.uid for p in first.placements] == ["j-0", "j-1"]
     assert first.reason.numbers == {"placed": 2.0, "ready": 3.0, "minAvailable": 2.0}
     assert [p.uid for p in second.placements] == ["j-2"]
+
+
+def test_a_job_avoids_the_nodes_that_refused_it_and_others_do_not() -> None:
+    cluster = a_cluster(nodes(n0="1 8Gi", n1="1 8Gi"), a_job("a"), a_job("b"))
+
+    plan = run_session(
+        cluster.snapshot({JobKey("ns/a"): frozenset({"n0"})}),
+        a_conf("allocate", ["gang"], ["predicates"]),
+        0.0,
+        "s",
+    )
+
+    assert placements(plan) == {"a-0": "n1", "b-0": "n0"}
+
+
+def test_a_job_that_avoids_every_node_says_so() -> None:
+    cluster = a_cluster(nodes(n0="1 8Gi"), a_job("a"))
+
+    plan = run_session(
+        cluster.snapshot({JobKey("ns/a"): frozenset({"n0"})}),
+        a_conf("allocate", ["gang"], ["predicates"]),
+        0.0,
+        "s",
+    )
+
+    assert placements(plan) == {}
+    assert waits(plan)["a"].endswith("1 node(s) refused a planned pod a moment ago.")

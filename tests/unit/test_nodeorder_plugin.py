@@ -258,7 +258,7 @@ def test_groups_equal_one_task_after_the_other(
     pods = [a_pod(f"p{i}", cpu=request[0], memory=request[1], spec=spec) for i in range(m)]
 
     together = a_session(nodes, pods, {"predicates": {}, NAME: {}})
-    view = together.views.of(classes(together)["p0"])
+    view = together.views.of(classes(together)["p0"], None)
     assert view.grouped
     got = list(view.picks(m))
 

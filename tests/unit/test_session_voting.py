@@ -336,7 +336,7 @@ def test_who_picks_the_node(
     register: Callable[[Session], None], want: str, probe: AddProbe
 ) -> None:
     ssn = probed(register, probe)
-    picks = ssn.views.of(task_of(ssn).cls).picks(1)
+    picks = ssn.views.of(task_of(ssn).cls, None).picks(1)
     assert "".join(ssn.nodes.names[i] for i in picks) == want
 
 

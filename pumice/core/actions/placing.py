@@ -87,7 +87,7 @@ class Attempt:
             del alike[allowed:]
         if not alike:
             return False
-        view = self.ssn.views.of(alike[0].cls)
+        view = self.ssn.views.of(alike[0].cls, alike[0].job)
         if alike[0].nominated and self._follow_nomination(view, alike[0]):
             self.ready = self._is_ready()
             return self.ready

@@ -45,8 +45,8 @@ class Snapshot:
     #: jobs that have tasks waiting or a status that does not show what is; all others are settled
     active: frozenset[JobKey]
     population: Headcount
-    #: nodes that refused a planned pod a moment ago: nothing new goes there
-    avoided: frozenset[str] = frozenset()
+    #: job -> nodes that refused a pod planned for it a while ago: none of it goes there again
+    avoided: Mapping[JobKey, frozenset[str]] = field(default_factory=dict)
     default_queue: str = DEFAULT_QUEUE
     #: objects that were left out, and why
     faults: Mapping[str, str] = field(default_factory=dict)

@@ -45,7 +45,7 @@ def test_a_refusal_counts_after_three_seconds_and_only_that_member_is_replaced()
     nacks.check()
 
     assert replaced(world) == ["a"]
-    assert world.model.avoided_nodes() == {"n1"}
+    assert world.model.avoided_nodes() == {GANG: {"n1"}}
 
 
 def test_a_member_that_nobody_could_be_asked_to_replace_is_refused_again() -> None:

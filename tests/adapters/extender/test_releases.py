@@ -130,7 +130,7 @@ def test_a_member_of_a_volcano_job_is_replaced_by_annotation() -> None:
     annotation = {"volcano.sh/controller-out-of-sync": "true"}
     assert world.sent.patches[-1] == ("a", {"metadata": {"annotations": annotation}})
     assert world.states() == {"a": ("Released", "n1")}
-    assert world.model.avoided_nodes() == {"n1"}
+    assert world.model.avoided_nodes() == {GANG: {"n1"}}
 
 
 def test_a_pod_of_another_owner_is_planned_again_instead() -> None:
@@ -152,24 +152,38 @@ def test_a_node_that_is_known_to_be_full_need_not_be_avoided() -> None:
 
     world.releases.replace(PodUid("a"), "n1")
 
-    assert world.model.avoided_nodes() == set()
+    assert world.model.avoided_nodes() == {}
 
 
 def test_a_node_that_refused_is_avoided_until_it_changes() -> None:
     world = planned("a")
-    world.model.avoid("n1")
+    world.model.avoid(GANG, "n1")
 
     world.model.set_node(a_node("n1", cpu=64))
-    assert world.model.avoided_nodes() == {"n1"}
+    assert world.model.avoided_nodes() == {GANG: {"n1"}}
     world.model.set_node(a_node("n1", cpu=32))
-    assert world.model.avoided_nodes() == set()
+    assert world.model.avoided_nodes() == {}
 
 
 def test_a_node_that_refused_is_avoided_for_half_a_minute() -> None:
     world = planned("a")
-    world.model.avoid("n1")
+    world.model.avoid(GANG, "n1")
     world.time += 31
-    assert world.model.avoided_nodes() == set()
+    assert world.model.avoided_nodes() == {}
+
+
+def test_each_refusal_in_a_row_is_remembered_for_longer_until_a_pod_is_bound() -> None:
+    world = planned("a")
+    for node in ("n1", "n2"):
+        world.model.avoid(GANG, node)
+    world.time += 31
+    assert world.model.avoided_nodes() == {GANG: {"n2"}}
+
+    world.model.commit(PodUid("a"), "n1")
+    world.time += 30
+    world.model.avoid(GANG, "n3")
+    world.time += 31
+    assert world.model.avoided_nodes() == {}
 
 
 def test_a_patch_that_failed_leaves_the_pod_held_without_a_plan() -> None:
