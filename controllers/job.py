@@ -276,6 +276,10 @@ class JobController:
             self._keep(desk, decision, wait_s(desk.outages, base_s=0.02, cap_s=5.0))
             desk.outages += 1
             return False
+        except Exception:
+            # A mistake of ours: the queue tells of it and comes back, and then this is still to do.
+            self._keep(desk, decision, 0.0)
+            raise
         desk.refusals = desk.outages = 0
         if decision.action != t.SYNC:
             desk.again = None

@@ -68,7 +68,8 @@ class JobView:
 
     def deleted(self, key: str, uid: str, last: Pod | PodGroup | None) -> None:
         """Take that an object is gone or going; `last` is what the server said of it."""
-        if last is not None and last.metadata.deletion_timestamp is not None:
+        # Where another write came between, the server answers with an object that has no version.
+        if last and last.metadata.deletion_timestamp and last.metadata.resource_version:
             self.changed(last)
             return
         for kept in (self._pod(key), self._caches.pod_groups.get(key)):

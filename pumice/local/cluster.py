@@ -19,6 +19,10 @@ from pumice.local.install import install
 from pumice.local.nodes import add_nodes
 from pumice.local.scheduler import Scheduler, start_pumice_scheduler, start_stock_scheduler
 from pumice.local.services import Controllers, Extender, Webhooks
+from pumice.local.watching import Watched
+
+QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+QUEUES_TIMEOUT_S = 30.0
 
 
 class Cluster:
@@ -62,6 +66,7 @@ class Cluster:
                 self.webhooks.start(ready=False)
             self.scheduler = start_pumice_scheduler(self.plane, self.extender.url)
             self.controllers.wait_ready()
+            self._wait_for_queues()
             self.extender.wait_ready()
             if self.webhooks:
                 self.webhooks.wait_ready()
@@ -71,6 +76,19 @@ class Cluster:
             self.stop(keep=True)
             raise
         return self
+
+    def _wait_for_queues(self) -> None:
+        """Wait until the queues that always exist are open: Jobs can be submitted then."""
+        queues = Watched(self.plane.api, QUEUES).start()
+
+        def open_for_jobs(found: Watched) -> bool:
+            states = {name: q.get("status", {}).get("state") for name, q in found.items()}
+            return states.get("root") == states.get("default") == "Open"
+
+        try:
+            queues.wait(open_for_jobs, QUEUES_TIMEOUT_S, "the queues are open")
+        finally:
+            queues.stop()
 
     def start_stock_scheduler(self) -> Scheduler:
         """Start a plain kube-scheduler for the pods that are not Pumice's."""

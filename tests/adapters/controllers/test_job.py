@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pumice.core import names
 from pumice.core.api.meta import ObjectMeta
 from pumice.core.api.scheduling import ExtendCluster, Queue, QueueSpec
+from pumice.kube.events import Recorder
 from pumice.kube.resources import COMMANDS, JOBS, QUEUES
 from tests.adapters.controllers.job_world import RESTART, JobWorld, order
 from tests.fakeapi.clock import settle
@@ -186,6 +189,32 @@ async def test_a_plugin_that_is_not_there_is_told_once(world: JobWorld) -> None:
             "job plugin ray is not available yet",
             "job plugin ssh is not available yet",
         ]
+
+
+class ClumsyRecorder(Recorder):
+    """Fails on the first event."""
+
+    slips = 1
+
+    def record(self, *event: Any) -> None:
+        if self.slips:
+            self.slips -= 1
+            raise RuntimeError("a slip")
+        super().record(*event)
+
+
+async def test_a_sync_that_ended_by_a_mistake_of_ours_is_made_again(
+    world: JobWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with world.running() as controller, world.api.client() as client:
+        controller._recorder = ClumsyRecorder(client, "test", clock=world.clock)
+        world.submit(queue="later")
+        await world.clock.advance(1)
+        assert "a slip" in caplog.text
+
+        world.api.add(QUEUES, Queue(metadata=ObjectMeta(name="later")))
+        await world.clock.advance(5)
+        assert world.phase == "Pending"
 
 
 async def test_scaling_down_raises_no_policy(world: JobWorld) -> None:

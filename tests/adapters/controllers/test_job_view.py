@@ -51,6 +51,19 @@ def test_what_was_deleted_is_gone_before_the_caches_notice(caches: Caches) -> No
     assert seen.group is None
 
 
+def test_what_was_deleted_while_another_wrote_to_it_is_gone_as_well(caches: Caches) -> None:
+    job = a_job(a_task("w", 1))
+    view = put(caches, job, a_pod("j-w-0"))
+    last = a_pod("j-w-0")
+    last.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    last.metadata.resource_version = ""
+    view.deleted("ns/j-w-0", "uid-j-w-0", last)
+
+    seen = view.observed(job)
+
+    assert [membership.is_terminating(pod) for pod in seen.pods.values()] == [True]
+
+
 def test_what_the_caches_have_noticed_is_not_remembered(caches: Caches) -> None:
     job = a_job()
     view = put(caches, job, a_pod("j-w-0"))
