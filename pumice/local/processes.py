@@ -38,8 +38,16 @@ class Command:
 class Processes:
     """Named processes; safe to use from several threads."""
 
-    def __init__(self, log_directory: Path, *, scratch: Path | None = None) -> None:
+    def __init__(
+        self,
+        log_directory: Path,
+        *,
+        scratch: Path | None = None,
+        defaults: Mapping[str, str] = {},
+    ) -> None:
+        """Start the supervisor; `defaults` are variables that our own environment overrides."""
         self._logs = log_directory
+        self._defaults = dict(defaults)
         self._lock = threading.Lock()
         self._commands: dict[str, Command] = {}
         self._pids: dict[str, int] = {}
@@ -126,7 +134,7 @@ class Processes:
             self._supervisor.stdout.close()
 
     def _launch(self, name: str, command: Command) -> None:
-        env = {**os.environ, **command.env}
+        env = {**self._defaults, **os.environ, **command.env}
         reply = self._ask(
             op="start", name=name, argv=command.argv, env=env, log=str(self.log(name))
         )

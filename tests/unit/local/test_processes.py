@@ -48,6 +48,20 @@ def test_output_goes_to_the_log_of_the_name(processes: Processes) -> None:
     assert processes.log("greeter").read_text() == "hello\n"
 
 
+def test_our_environment_overrides_defaults_and_a_command_overrides_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OURS", "ours")
+    processes = Processes(tmp_path, defaults=dict.fromkeys(("DEFAULT", "OURS", "OWN"), "default"))
+    try:
+        script = 'echo "$DEFAULT $OURS $OWN"; exec sleep 60'
+        processes.start("printer", ["sh", "-c", script], {"OWN": "own"})
+        processes.wait_ready("printer", lambda: processes.tail("printer") != "", 10)
+        assert processes.tail("printer") == "default ours own"
+    finally:
+        processes.close()
+
+
 def test_a_killed_process_is_gone_at_once_and_starts_again_as_before(processes: Processes) -> None:
     processes.start("sleeper", ["sleep", "60"])
     first = processes.pid("sleeper")
