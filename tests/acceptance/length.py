@@ -20,6 +20,9 @@ class Length:
     foreign_scheduler_s: float
     api_server_away_s: float
     soak_s: float
+    #: by how much times that depend on the machine's load may be longer: the short form runs
+    #: on every change, beside whatever else the machine does; the full one holds the figures
+    slack: float
 
 
 SHORT = Length(
@@ -31,6 +34,7 @@ SHORT = Length(
     foreign_scheduler_s=30,
     api_server_away_s=10,
     soak_s=0,
+    slack=2.5,
 )
 FULL = Length(
     "full",
@@ -41,6 +45,7 @@ FULL = Length(
     foreign_scheduler_s=300,
     api_server_away_s=30,
     soak_s=300,
+    slack=1,
 )
 LENGTHS = {length.name: length for length in (SHORT, FULL)}
 

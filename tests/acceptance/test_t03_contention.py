@@ -29,7 +29,7 @@ async def test_ten_gangs_run_whenever_ten_are_left(bed: Bed, length: Length) -> 
             gangs = Contention(bed, rng)
             await a_round(gangs, f"r{number}")
             found = [life for life in lives(bed) if life.job in gangs.gangs]
-            assert gaps(found, GRACE_S) == []
+            assert gaps(found, GRACE_S * length.slack) == []
             assert ledger(bed).errors == 0
             gangs.delete()
             await bed.until(lambda: not bed.pods, PATIENCE_S, "the round's pods are gone")
