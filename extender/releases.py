@@ -9,7 +9,8 @@ A wave goes when all of the one before it have Arrived or are Bound.
 Gang goes after gang, since interleaving stretches the time in which each one holds room without
 running. kube-scheduler takes what it has by age, whatever the order of release, so it is given
 little at a time: the next gang goes when no more than `AHEAD` pods of those before it have not
-Arrived. A pod is waited for only `AHEAD_S`; kube-scheduler may be away, or not want it.
+Arrived. Where none Arrives for `AHEAD_S`, kube-scheduler is away and the window is filled; and a
+pod that it may not want is waited for no longer than `AWAITED_S`.
 
 `replace` gives a pod up: our Job controller is asked for a new one in its place; a pod of
 another owner loses its plan and is planned again.
@@ -32,6 +33,7 @@ WINDOW = 1000
 """Pods that may be Released or Arrived at a time."""
 AHEAD = 64
 AHEAD_S = 2.0
+AWAITED_S = 10.0
 
 Wave = Sequence[PodUid]
 
@@ -77,6 +79,8 @@ class Releases:
     replaced: int = 0
     #: what was let go and when, as far as it is still waited for
     _awaited: deque[tuple[float, PodUid]] = field(default_factory=deque)
+    #: when one of them came last, or the first of them was let go
+    _moved: float = 0.0
 
     def steer(self, job: JobKey, waves: Sequence[Wave]) -> None:
         """Release planned pods, wave by wave, when the window has room for them."""
@@ -137,11 +141,17 @@ class Releases:
         return any(entry is not None and entry.planned for entry in entries)
 
     def _is_far_ahead(self) -> bool:
-        """Tell whether kube-scheduler still has much before it of what was let go."""
-        now, awaited = self.model.now(), self._awaited
-        while awaited and (now - awaited[0][0] >= AHEAD_S or self._is_through(awaited[0][1])):
-            awaited.popleft()
-        return len(awaited) > self.ahead
+        """Tell whether kube-scheduler still works on much of what was let go."""
+        now = self.model.now()
+        left = deque(
+            (since, uid)
+            for since, uid in self._awaited
+            if now - since < AWAITED_S and not self._is_through(uid)
+        )
+        if len(left) < len(self._awaited):
+            self._moved = now
+        self._awaited = left
+        return len(left) > self.ahead and now - self._moved < AHEAD_S
 
     def _is_through(self, uid: PodUid) -> bool:
         entry = self.model.ledger.get(uid)
@@ -158,6 +168,8 @@ class Releases:
             return
         arm = self.model.arm_of(pod)
         self.model.ledger.release(uid, arm, self.model.now())
+        if not self._awaited:
+            self._moved = self.model.now()
         self._awaited.append((self.model.now(), uid))
         if arm is Arm.PIN:
             self.writes.patch(pod, steering.pin_patch(pod, entry.node), self._released(uid))

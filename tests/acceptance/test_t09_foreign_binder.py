@@ -42,7 +42,7 @@ async def test_a_member_whose_node_was_filled_by_others_starts_elsewhere(
 async def test_gangs_start_beside_a_default_scheduler_and_over_commitment_shows(
     bed: Bed, length: Length
 ) -> None:
-    bed.nodes(20, cpu=NODE_CPU)
+    bed.nodes(26, cpu=NODE_CPU)
     starts: list[float] = []
     wanted = FOREIGN_PER_S * length.foreign_scheduler_s
     async with (

@@ -240,6 +240,17 @@ NOOPS = {
     "a repetition of a write from long before the cut is not": Case(
         [patch(2, 2000), Mark(5, "pause"), Mark(9, "resume"), patch(10, 2000)], [noop(10, 2000)]
     ),
+    "so is one of a write that a killed server did not come to log": Case(
+        [seen(2, pod(A)), Mark(2.5, "pause"), Mark(9, "resume"), patch(10, 1000)]
+    ),
+    "but not when the version is older": Case(
+        [seen(1, pod(A)), Mark(2.5, "pause"), Mark(9, "resume"), patch(10, 1000)],
+        [noop(10, 1000)],
+    ),
+    "nor long after": Case(
+        [seen(2, pod(A)), Mark(2.5, "pause"), Mark(9, "resume"), patch(30, 1000)],
+        [noop(30, 1000)],
+    ),
     "somebody else may write in vain": Case([seen(1, pod(A)), patch(2, 1000, KUBELET)]),
     "a refused patch is no write": Case([seen(1, pod(A)), patch(2, 1000, code=409)]),
     "a dry run is no write": Case([seen(1, pod(A)), patch(2, 1000, dry_run=True)]),

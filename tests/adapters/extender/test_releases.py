@@ -88,12 +88,26 @@ def test_the_next_gang_goes_when_little_of_the_one_before_is_still_to_arrive() -
     assert world.sent.names() == ["a", "b"]
 
     arrive(world, "b")
-    assert world.sent.names() == ["a", "b"]
+    assert world.sent.names() == ["a", "b", "c"]
     arrive(world, "a")
     assert world.sent.names() == ["a", "b", "c", "d"]
 
 
-def test_a_pod_that_does_not_arrive_holds_up_the_others_for_two_seconds() -> None:
+def test_a_pod_that_does_not_arrive_is_awaited_for_ten_seconds_while_others_do() -> None:
+    world = planned("a", "b", "c", "d")
+    world.releases.ahead = 1
+    for name in "abcd":
+        steer(world, [name])
+    world.time += 9
+    arrive(world, "b")
+    assert world.sent.names() == ["a", "b", "c"]
+
+    world.time += 1.5
+    world.releases.pump()
+    assert world.sent.names() == ["a", "b", "c", "d"]
+
+
+def test_where_nothing_arrives_for_two_seconds_the_window_is_filled() -> None:
     world = planned("a", "b", "c")
     world.releases.ahead = 0
     for name in "abc":
@@ -105,7 +119,7 @@ def test_a_pod_that_does_not_arrive_holds_up_the_others_for_two_seconds() -> Non
     assert world.sent.names() == ["a"]
     world.time += 0.2
     world.releases.pump()
-    assert world.sent.names() == ["a", "b"]
+    assert world.sent.names() == ["a", "b", "c"]
 
 
 ARMS = {

@@ -10,7 +10,9 @@ resourceVersion. That version existed before the request came when
   the two overlap and the other is not ours, it stays open which of them did nothing.
 
 A component whose answer was lost may write again what it has written: a repetition of one's own
-write is excused when that one ended in a pause (a cut connection, say) or just before.
+write is excused when that one ended in a pause (a cut connection, say) or just before. An API
+server that is killed takes the last lines of its log with it: a version that no line accounts
+for, and that came up in a pause or just before, may be written again soon after.
 
 Writes whose answers the audit policy leaves out cannot be judged: for the objects that we place
 by, that is an objection; other writes are passed over. An object that vanishes with its last
@@ -27,6 +29,7 @@ from tests.auditor.facts import Request, Violation
 from tests.auditor.history import History, Settings
 
 LOST_S = 1.0
+REPEATED_S = 15.0
 PLACED_BY = frozenset({"pods", "podgroups", "jobs", "queues"})
 
 
@@ -54,13 +57,16 @@ def _noops(history: History, ours: list[Request], settings: Settings) -> Iterato
         if request.rv is not None and request.verb in ("create", "patch", "update"):
             makers[_version_of(request)].append(request)
     pauses = list(history.pauses())
+    first_seen = {rv: at for at, rv in sorted(history.versions, reverse=True)}
     for request in ours:
         if request.rv is None:
             continue
         twins = [r for r in makers[_version_of(request)] if r is not request]
         earlier = [r for r in twins if r.done <= request.done and settings.is_own(r.user)]
         is_noop = request.rv <= tide.before(request.at) or bool(earlier)
-        if is_noop and not _answer_was_lost(request, earlier, pauses):
+        if not is_noop or _answer_was_lost(request, earlier, pauses):
+            continue
+        if twins or not _line_was_lost(request, first_seen.get(request.rv), pauses):
             yield _violation(request)
 
 
@@ -71,6 +77,17 @@ def _answer_was_lost(
     return any(
         r.user == request.user and start - LOST_S <= r.done <= end
         for r in earlier
+        for start, end in pauses
+    )
+
+
+def _line_was_lost(
+    request: Request, first_seen: float | None, pauses: list[tuple[float, float]]
+) -> bool:
+    """Whether it may repeat a write that a server did right before it was killed."""
+    return any(
+        start <= request.at <= end + REPEATED_S
+        and (first_seen is None or first_seen >= start - LOST_S)
         for start, end in pauses
     )
 
