@@ -33,7 +33,7 @@ WINDOW = 1000
 """Pods that may be Released or Arrived at a time."""
 AHEAD = 64
 AHEAD_S = 2.0
-AWAITED_S = 10.0
+AWAITED_S = 30.0
 
 Wave = Sequence[PodUid]
 
