@@ -6,14 +6,14 @@ import argparse
 import time
 from pathlib import Path
 
-from benchmarks import decisions, paths
+from benchmarks import decisions, growth, paths
 from benchmarks.figures import table, write
 
 
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("decisions", "paths"), help="measure a part")
+    parser.add_argument("--only", choices=("decisions", "growth", "paths"), help="measure a part")
     parser.add_argument("--output", type=Path, default=Path("build/bench.json"))
     args = parser.parse_args()
     began = time.monotonic()
@@ -22,10 +22,13 @@ def main() -> None:
         print(f"[{time.monotonic() - began:6.1f} s] {text}", flush=True)
 
     figures = []
-    if args.only != "paths":
+    if args.only in (None, "decisions"):
         say("decisions of the engine ...")
         figures += decisions.measure()
-    if args.only != "decisions":
+    if args.only in (None, "growth"):
+        say("sessions and memory on growing clusters ...")
+        figures += growth.measure()
+    if args.only in (None, "paths"):
         say("paths on a real control plane with 1,000 simulated nodes ...")
         figures += paths.measure(say)
     say("done\n")

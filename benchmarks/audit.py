@@ -9,13 +9,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 import msgspec
 
 Line = dict[str, Any]
 LOOK_S = 0.1
 WRITES = {"create", "update", "patch", "delete"}
+STEPS = {
+    ("create", "pods"): "create",
+    ("patch", "pods"): "patch",
+    ("create", "pods/binding"): "bind",
+}
+
+
+class Span(NamedTuple):
+    """When a request was received and when it was answered, in seconds of the epoch."""
+
+    began: float
+    done: float
 
 
 @dataclass(slots=True)
@@ -26,6 +39,25 @@ class Account:
     bound: list[float] = field(default_factory=list)
     #: (verb, resource, who) of accepted writes between the first creation and the last binding
     writes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    #: when each first write of a kind to a pod was received and answered, by the pod's name
+    steps: dict[str, dict[str, Span]] = field(default_factory=dict)
+
+    def splits(self) -> dict[str, float]:
+        """Return how many seconds the pod in the middle spent between two steps of its way."""
+        begin = min(self.created)
+        ways = [
+            (way["create"], way["patch"], way["bind"])
+            for way in self.steps.values()
+            if way.keys() >= {"create", "patch", "bind"}
+        ]
+        parts = {
+            "create: Job submitted → pod created": [c.done - begin for c, _, _ in ways],
+            "plan: pod created → release sent": [r.began - c.done for c, r, _ in ways],
+            "release: sent → answered": [r.done - r.began for _, r, _ in ways],
+            "schedule: released → binding posted": [b.began - r.done for _, r, b in ways],
+            "bind: posted → answered": [b.done - b.began for _, _, b in ways],
+        }
+        return {name: median(seconds) for name, seconds in parts.items() if seconds}
 
     @property
     def seconds(self) -> float:
@@ -95,6 +127,10 @@ def account(log: Path, namespace: str, submitted: str) -> Account:
     result = Account()
     for line in lines:
         ref = line["objectRef"]
+        step = STEPS.get((line["verb"], ref["resource"] + _sub(ref)))
+        if step:
+            span = Span(_time(line, "requestReceivedTimestamp"), _time(line))
+            result.steps.setdefault(ref["name"], {}).setdefault(step, span)
         if line["verb"] != "create":
             continue
         if (ref["resource"], _sub(ref)) == ("pods", "/binding"):

@@ -82,6 +82,7 @@ class _Paths:
                 0.8,
                 "more",
             ),
+            *self._splits(),
             *self._writes(),
             *self._extender(),
         ]
@@ -182,7 +183,12 @@ class _Paths:
         if STOCK in on:
             self.stock.wait_ready()
 
-    # What it cost.
+    # Where the time went, and what it cost.
+
+    def _splits(self) -> list[Figure]:
+        """Return the median way of a pod in the last run of the whole path."""
+        found = self.whole_accounts[-1].splits()
+        return [Figure.of(f"  {name}", seconds, "s") for name, seconds in found.items()]
 
     def _writes(self) -> list[Figure]:
         total: Counter[tuple[str, str, str]] = Counter()

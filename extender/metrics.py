@@ -34,6 +34,11 @@ class Metrics:
         self.overcommitted = made.gauge(
             "nodes_overcommitted", "Nodes on which more is bound than is allocatable."
         )
+        self.ledger_entries = made.gauge("ledger_entries", "Pods that the ledger knows.")
+        self.cached_pods = made.gauge("cached_pods", "Pods in the model.")
+        self.task_classes = made.gauge(
+            "task_classes", "Kinds of pods, by requests and constraints, in the model."
+        )
 
     def bound(self, waited_s: float, posted_s: float) -> None:
         """Note one binding."""

@@ -183,6 +183,9 @@ class Service:
             try:
                 self.nacks.check()
                 self.releases.pump()
+                self.metrics.ledger_entries.set(len(self.model.ledger))
+                self.metrics.cached_pods.set(len(self.model.cluster.pods))
+                self.metrics.task_classes.set(self.model.cluster.task_classes)
                 self.metrics.in_flight.set(self.model.ledger.in_flight())
                 self.metrics.parked.set(len(self.barrier.parked))
                 self.metrics.bind_errors.set(self.barrier.errors)

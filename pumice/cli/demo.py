@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pumice.local.cluster import Cluster
+from pumice.local.nodes import CPU
 from pumice.local.toolchain import find_kubectl
 from pumice.local.watching import Watched, wait_for
 
 NODES = 20
-NODE_CPU = 32
 RUNS_S = 8
 TIMEOUT_S = 60.0
 PATHS = {
@@ -136,7 +136,7 @@ def run() -> None:
     began = time.monotonic()
     print(f"Starting etcd, kube-apiserver, kube-scheduler, Pumice and {NODES} simulated nodes ...")
     with Cluster(nodes=NODES) as cluster:
-        total = NODES * NODE_CPU
+        total = NODES * CPU
         print(f"Ready after {time.monotonic() - began:.1f} s: {total} CPU on {NODES} nodes.\n")
         story = Story(cluster)
         try:
@@ -151,12 +151,12 @@ def tell(story: Story) -> None:
     """Tell the story."""
     gang = NODES * 6 // 10
     story.say("Two Jobs that each need 60 % of the cluster:")
-    story.submit(a_job("first", gang, NODE_CPU, gang, RUNS_S))
+    story.submit(a_job("first", gang, CPU, gang, RUNS_S))
     story.starts("first", gang)
-    story.submit(a_job("second", gang, NODE_CPU, gang, RUNS_S))
+    story.submit(a_job("second", gang, CPU, gang, RUNS_S))
     story.waits("second")
     story.say("A small elastic Job slips in beside them:")
-    story.submit(a_job("elastic", 6, NODE_CPU // 2, 1, 2 * RUNS_S))
+    story.submit(a_job("elastic", 6, CPU // 2, 1, 2 * RUNS_S))
     story.starts("elastic", 6)
     story.say("The first Job ends, the second starts whole:")
     story.ends("first")

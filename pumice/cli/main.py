@@ -24,11 +24,23 @@ app.add_typer(cluster.app, name="cluster")
 
 
 @app.command()
-def demo() -> None:
-    """Show the main job in under a minute: two gangs and a small Job share a cluster."""
-    from pumice.cli.demo import run
+def demo(
+    nodes: Annotated[int | None, typer.Option(min=1, help="at scale: simulated nodes")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="at scale: Jobs, each a gang")] = None,
+    replicas: Annotated[int | None, typer.Option(min=1, help="at scale: pods of each Job")] = None,
+) -> None:
+    """Show the main job: two gangs and a small Job share a cluster; or many gangs at scale."""
+    if nodes is None and jobs is None and replicas is None:
+        from pumice.cli.demo import run
 
-    run()
+        run()
+        return
+    from pumice.cli import scale
+
+    wanted = scale.Scale(nodes=nodes or 1_000, jobs=jobs or 20, replicas=replicas or 100)
+    if refusal := wanted.refusal():
+        raise typer.BadParameter(refusal)
+    scale.run(wanted)
 
 
 @app.command()

@@ -78,6 +78,11 @@ class Cluster:
         """Return the pods as they were last seen."""
         return self._pods
 
+    @property
+    def task_classes(self) -> int:
+        """How many kinds of tasks are in use."""
+        return len(self._source.classes)
+
     def task(self, uid: PodUid) -> Task | None:
         """Return the task of a pod, with its assumed node if it has one."""
         return self._tasks.get(uid)

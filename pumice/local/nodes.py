@@ -16,6 +16,8 @@ from pumice.local.kwok import NODE_LABEL, NODE_LABEL_VALUE
 
 NODES = "/api/v1/nodes"
 WRITERS = 8
+CPU = 32
+"""What a node has where nothing else is said."""
 NODE_INFO = {
     "architecture": "amd64",
     "bootID": "",
@@ -39,7 +41,7 @@ CONDITIONS = {
 def a_node(
     name: str,
     *,
-    cpu: str | int = 32,
+    cpu: str | int = CPU,
     memory: str = "128Gi",
     pods: int = 110,
     zone: str = "zone-0",
@@ -81,7 +83,7 @@ def add_nodes(
     *,
     prefix: str = "node-",
     zones: int = 1,
-    cpu: str | int = 32,
+    cpu: str | int = CPU,
     memory: str = "128Gi",
     pods: int = 110,
     extra: Mapping[str, str | int] | None = None,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 VARIABLE = "PUMICE_LENGTH"
+SOAK_S = "PUMICE_SOAK_S"
+"""Seconds of the soak test, where they should be other than the length has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ SHORT = Length(
     pending_gangs=100,
     foreign_scheduler_s=30,
     api_server_away_s=10,
-    soak_s=0,
+    soak_s=20,
     slack=2.5,
 )
 FULL = Length(
@@ -44,7 +46,7 @@ FULL = Length(
     pending_gangs=500,
     foreign_scheduler_s=300,
     api_server_away_s=30,
-    soak_s=300,
+    soak_s=1800,
     slack=1,
 )
 LENGTHS = {length.name: length for length in (SHORT, FULL)}
@@ -55,4 +57,5 @@ def chosen_length() -> Length:
     name = os.environ.get(VARIABLE, SHORT.name)
     if name not in LENGTHS:
         raise ValueError(f"{VARIABLE} is one of {', '.join(LENGTHS)}, not {name!r}")
-    return LENGTHS[name]
+    chosen = LENGTHS[name]
+    return replace(chosen, soak_s=float(os.environ.get(SOAK_S, chosen.soak_s)))
