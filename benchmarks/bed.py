@@ -62,7 +62,10 @@ class Bed:
         self.api.delete(f"/api/v1/namespaces/{namespace}/pods", now)
         pods = f"/api/v1/namespaces/{namespace}/pods"
         self._until(lambda: not self.api.get(pods, limit="1")["items"], f"{namespace} is empty")
-        self.api.delete(f"/api/v1/namespaces/{namespace}")
+        path = f"/api/v1/namespaces/{namespace}"
+        self.api.delete(path)
+        # What clears it away is busy until it is gone, and would take from the next run.
+        self._until(lambda: not self.api.exists(path), f"{namespace} is gone")
 
     def _until(self, check: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + TIMEOUT_S

@@ -30,7 +30,8 @@ class Watched:
     """
     One collection as `namespace/name` (or name) to object, to be read like a mapping.
 
-    It follows a list and a watch in a thread of its own, and starts anew when the watch breaks.
+    It follows a list and a watch in a thread of its own; a watch that ends is taken up again, and
+    where that cannot be a new list is made.
     What is returned are copies of the collection, not of its objects: those are for reading.
     `changed` may be shared between collections, so that one can wait for all of them. With
     `keep_history` every event is kept in `history`, deletions included.
@@ -113,14 +114,13 @@ class Watched:
         return len(self._objects)
 
     def _run(self, version: str) -> None:
-        known = True
         while not self._stopping.is_set():
             try:
-                self._follow(version if known else self._list())
+                version = self._follow(version or self._list())
             except (ApiError, OSError):
                 # The server is away for a moment, or our version is too old for it.
+                version = ""
                 self._stopping.wait(RETRY_S)
-            known = False
 
     def _list(self) -> str:
         answer = self._api.get(self._path)
@@ -136,7 +136,8 @@ class Watched:
         version: str = answer["metadata"]["resourceVersion"]
         return version
 
-    def _follow(self, version: str) -> None:
+    def _follow(self, version: str) -> str:
+        """Take over what a watch brings until it ends; return the version to go on from."""
         watch = self._api.watch(self._path, version)
         with self.changed:
             self._watch = watch
@@ -145,9 +146,11 @@ class Watched:
         for event in watch:
             kind, item = event["type"], event["object"]
             if kind == "ERROR":
-                return
+                return ""
+            version = item["metadata"]["resourceVersion"]
             if kind != "BOOKMARK":
                 self._take(kind, item)
+        return version
 
     def _take(self, kind: str, item: Object) -> None:
         with self.changed:

@@ -1,7 +1,8 @@
 """
-What a watch saw of pods, as points in time.
+What became of pods, as points in time, read from the audit log.
 
-All times are those of `Watched.history`: monotonic seconds at which an event reached the test.
+All times are the API server's, in seconds since 1970, when it had answered the write that made it
+so. A watch would bring them late where the machine is busy.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
+import msgspec
+
 from tests.acceptance.bed import JOB_NAME, Bed, label
 from tests.acceptance.objects import Object
+from tests.acceptance.trail import trail
 
 NEVER = float("inf")
 
 
 @dataclass(slots=True)
 class Life:
-    """When one pod was first seen there, without gates, on a node, running, ended, gone."""
+    """When one pod was first there, without gates, on a node, running, ended, gone."""
 
     uid: str
     name: str
@@ -48,17 +52,20 @@ class Life:
 def lives(bed: Bed, job: str | None = None) -> list[Life]:
     """Return the lives of the pods in the test's namespace, or of one of its Jobs."""
     found: dict[str, Life] = {}
-    for at, kind, pod in list(bed.pods.history):
-        meta = pod["metadata"]
-        name = label(pod, JOB_NAME) or ""
-        if meta["namespace"] != bed.namespace or job not in (None, name):
-            continue
-        life = found.setdefault(meta["uid"], Life(meta["uid"], meta["name"], name, at))
-        if kind == "DELETED":
-            life.gone = at
-        else:
-            life.see(pod, at)
-    return list(found.values())
+    now: dict[str, Life] = {}
+    for write in trail(bed.plane.audit_log, bed.namespace):
+        name = write.object_ref.name
+        if write.what == "create pods/binding":
+            now[name].bound = write.done
+            now[name].node = msgspec.json.decode(write.request_object)["target"]["name"]
+        elif write.what == "delete pods":
+            now[name].gone = write.done
+        elif write.what in ("create pods", "patch pods", "patch pods/status"):
+            pod = msgspec.json.decode(write.response_object)
+            uid, of = pod["metadata"]["uid"], label(pod, JOB_NAME) or ""
+            life = now[name] = found.setdefault(uid, Life(uid, name, of, write.done))
+            life.see(pod, write.done)
+    return [life for life in found.values() if job in (None, life.job)]
 
 
 def by_job(all_lives: Iterable[Life]) -> dict[str, list[Life]]:

@@ -40,6 +40,7 @@ class Write(msgspec.Struct, frozen=True, rename="camel"):
     object_ref: Reference = Reference()
     response_status: Status = Status()
     request_object: msgspec.Raw = msgspec.Raw()
+    response_object: msgspec.Raw = msgspec.Raw()
 
     @property
     def began(self) -> float:
