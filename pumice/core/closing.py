@@ -9,7 +9,7 @@ leaves out what would change nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -27,6 +27,7 @@ from pumice.core.plan import (
     Allocate,
     Enqueue,
     GroupStatus,
+    Obstacle,
     Placement,
     Plan,
     PodNote,
@@ -34,7 +35,7 @@ from pumice.core.plan import (
     Reason,
 )
 from pumice.core.readiness import job_ready
-from pumice.core.resources import Floats, as_text, plus
+from pumice.core.resources import PODS, Floats, as_text, plus
 from pumice.core.timestamps import stamp
 from pumice.core.workspace import Trial, Workspace
 
@@ -61,6 +62,8 @@ class Findings:
     schedulable: set[JobKey] = field(default_factory=set)
     #: why a queue could not have more, as last found
     limits: dict[str, Limit] = field(default_factory=dict)
+    #: what each queue deserves, in units by row
+    deserved: Mapping[str, Sequence[float]] = field(default_factory=dict)
     enqueued: list[Enqueue] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -83,9 +86,12 @@ class Closing:
     findings: Findings
     #: the condition of all gangs that are ready
     ready: PodGroupCondition = field(init=False)
+    #: what is free on all nodes together, in units by row
+    free: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ready", self._condition("Scheduled", READY, ""))
+        object.__setattr__(self, "free", self.space.nodes.idle.clip(min=0).sum(axis=1))
 
     def plan(self, active: Iterable[JobInfo], stranded: Iterable[JobInfo]) -> Plan:
         """Return all that was decided."""
@@ -98,6 +104,7 @@ class Closing:
             enqueued=tuple(self.findings.enqueued),
             groups=tuple(groups),
             queues=tuple(self._queues()),
+            deserved=self.findings.deserved,
             warnings=tuple(self.findings.warnings),
         )
 
@@ -131,8 +138,10 @@ class Closing:
         text = fit_error(job, trouble, self.space.last) if waits else ""
         held = job.is_pending and bool(trouble.message)
         conditions = [c for c in job.group.status.conditions or () if c.type]
+        found = self._found(job) if waits else 0
         if reason is not None:
-            message = f"{self._lacking(job)}/{job.counts.total.total} {_GANG}: {text}"
+            lacking = job.min_available - job.counts.total.ready - found
+            message = f"{lacking}/{job.counts.total.total} {_GANG}: {text}"
             conditions = _with(conditions, self._condition("Unschedulable", reason, message))
         elif held:
             conditions = _with(
@@ -151,7 +160,8 @@ class Closing:
             conditions=tuple(conditions),
             event=self._event(job, phase, trouble, text),
             pods=self._notes(job, trouble, text) if waits else {},
-            reason=self._waiting(job, trouble, text) if waits or held else None,
+            reason=self._waiting(job, trouble, text, found) if waits or held else None,
+            unschedulable=reason is not None or held,
         )
 
     def _condition(self, kind: ConditionType, reason: str, message: str) -> PodGroupCondition:
@@ -164,15 +174,14 @@ class Closing:
             message=message,
         )
 
-    def _lacking(self, job: JobInfo) -> int:
-        """Return how many tasks the gang lacks, those aside that had found a node."""
-        found = sum(
+    def _found(self, job: JobInfo) -> int:
+        """Return how many waiting tasks had found a node before their gang gave it back."""
+        return sum(
             task.status is Status.PENDING
             and (trial := self.space.last.get(task.uid)) is not None
             and trial.status is Status.ALLOCATED
             for task in job.tasks.values()
         )
-        return job.min_available - job.counts.total.ready - found
 
     def _event(self, job: JobInfo, phase: str, trouble: Trouble, text: str) -> Event | None:
         if job.is_pending and trouble.message:
@@ -204,29 +213,80 @@ class Closing:
             conditions=tuple(_with(status.conditions or (), condition)),
             event=("Warning", "Unschedulable", message),
             pods=dict.fromkeys(pending, note),
-            reason=Reason("session", "", message),
+            reason=Reason(
+                "session",
+                "",
+                message,
+                obstacle="malformed" if job.terms.fault else "no queue",
+                queue=job.queue,
+                waiting=job.counts.total.pending,
+            ),
+            unschedulable=True,
         )
 
-    def _waiting(self, job: JobInfo, trouble: Trouble, text: str) -> Reason:
+    def _waiting(self, job: JobInfo, trouble: Trouble, text: str, found: int) -> Reason:
         """Return why a job, or a part of it, waits: what it needs, and what is free."""
-        errors = next(iter(trouble.tasks.values()), FitErrors())
+        # Of those that were passed over for another one's sake there is nothing to tell.
+        tried = (entry for entry in trouble.tasks.items() if not entry[1].error)
+        uid, errors = next(tried, ("", FitErrors()))
+        limit = self._limit(job, trouble)
         numbers = dict(trouble.numbers)
         numbers["minAvailable"] = float(job.min_available)
         numbers["ready"] = float(job.counts.total.ready)
-        free = self.snapshot.nodes.idle.clip(min=0).sum(axis=1) if trouble.tasks else None
-        for row, amount in enumerate(_needed(job).tolist()):
-            if amount and free is not None:
-                numbers[f"needed {self.snapshot.names[row]}"] = amount
-                numbers[f"free {self.snapshot.names[row]}"] = float(free[row])
-        action = "enqueue" if job.is_pending else "allocate"
+        if trouble.tasks or limit is not None:
+            for row, amount in enumerate(_needed(job).tolist()):
+                if amount:
+                    numbers[f"needed {self.snapshot.names[row]}"] = amount
+                    numbers[f"free {self.snapshot.names[row]}"] = float(self.free[row])
+        if limit is not None:
+            numbers |= limit.numbers
+            uid = next(iter(trouble.over_limit), uid)
+        asking = job.tasks.get(PodUid(uid)) or next(iter(job.tasks.values()), None)
         return Reason(
-            action,
-            "gang",
+            "enqueue" if job.is_pending else "allocate",
+            (limit.plugin if limit else trouble.plugin) or "gang",
             trouble.message or text,
             numbers,
             errors.reasons,
-            detail=trouble.detail,
+            detail=limit.message if limit else trouble.detail,
+            obstacle=self._obstacle(job, trouble, limit),
+            whole=job_ready(job),
+            queue=job.queue,
+            waiting=job.counts.total.count(_NOTED),
+            found=found,
+            asks=self._asks(asking) if asking else {},
+            of_nodes=errors.nodes,
+            most=errors.most,
         )
+
+    def _limit(self, job: JobInfo, trouble: Trouble) -> Limit | None:
+        """Return what the queue had against the job, or against a task of it, if anything."""
+        if trouble.message:
+            limit = self.findings.limits.get(job.queue)
+            return limit if limit is not None and limit.message == trouble.message else None
+        return None if trouble.tasks else next(iter(trouble.over_limit.values()), None)
+
+    def _obstacle(self, job: JobInfo, trouble: Trouble, limit: Limit | None) -> Obstacle:
+        if trouble.invalid:
+            return "too few pods"
+        if job.is_pending and trouble.message:
+            return "admission"
+        if trouble.tasks or not len(self.space.nodes):
+            return "room"
+        if limit is not None or trouble.by_queue:
+            return "queue"
+        if trouble.message:
+            return ""
+        trials = (self.space.last.get(uid) for uid in job.tasks)
+        promised = any(trial.status is Status.PIPELINED for trial in trials if trial is not None)
+        if promised or job.counts.total.waiting:
+            return "promised"
+        return "gates" if any(task.gates for task in job.tasks.values()) else ""
+
+    def _asks(self, task: Task) -> dict[str, float]:
+        """Return what a task asks for besides its pod slot, by resource."""
+        rows = (row for row in task.cls.rows if row != PODS)
+        return {self.snapshot.names[row]: float(task.cls.req[row]) for row in rows}
 
     # Pods.
 
@@ -249,7 +309,8 @@ class Closing:
             elif errors is not None:
                 note = by_errors.get(id(errors))
                 if note is None:
-                    note = by_errors[id(errors)] = PodNote("Unschedulable", str(errors))
+                    note = PodNote("Unschedulable", str(errors), errors=errors)
+                    by_errors[id(errors)] = note
                 notes[task.uid] = note
             else:
                 notes[task.uid] = common
@@ -339,8 +400,8 @@ def _needed(job: JobInfo) -> Floats:
     lacking = max(job.min_available - job.counts.total.ready, 1)
     pending = [t for t in job.tasks.values() if t.status & _NOTED and not t.cls.best_effort]
     needed = np.zeros(0)
-    for task in pending[:lacking]:
-        needed = plus(needed, task.cls.req)
+    for cls, n in Counter(task.cls for task in pending[:lacking]).items():
+        needed = plus(needed, cls.req * n)
     return needed
 
 

@@ -13,7 +13,7 @@ An object that makes no sense never stops the others: it is left out and named i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -273,11 +273,13 @@ class Cluster:
 
     def _terms(self, group: PodGroup) -> Terms:
         """Return what a group's specification comes to."""
-        spec, remarks, fault, least = group.spec, [], "", None
+        spec, remarks, fault = group.spec, [], ""
+        least: Floats | None = None
         if spec.min_member < 0:
             remarks.append(f"minMember {spec.min_member} counts as 0")
         try:
-            least = self.space.vector(spec.min_resources) if spec.min_resources else None
+            if spec.min_resources is not None:
+                least = self.space.vector(spec.min_resources)
         except QuantityError as error:
             fault = f"minResources: {error}"
         name = spec.priority_class_name
@@ -402,7 +404,15 @@ class Cluster:
 
     def check(self) -> list[str]:
         """Return how the tables differ from sums made anew; empty when all is well."""
-        return [
-            *differing_nodes(self.nodes, self._tasks.values()),
-            *differing_jobs(self._jobs, self._tasks.values()),
-        ]
+        return _differences(self.nodes, self._jobs, self._tasks.values())
+
+    def checker(self) -> Callable[[], list[str]]:
+        """Return `check` for the tables as they are now, to be called in whatever thread."""
+        seen, tasks = self.snapshot(), list(self._tasks.values())
+        return lambda: _differences(seen.nodes, seen.jobs, tasks)
+
+
+def _differences(
+    nodes: NodeTable, jobs: Mapping[JobKey, JobInfo], tasks: Collection[Task]
+) -> list[str]:
+    return [*differing_nodes(nodes, tasks), *differing_jobs(jobs, tasks)]

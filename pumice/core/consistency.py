@@ -50,7 +50,7 @@ def differing_jobs(jobs: Mapping[JobKey, JobInfo], tasks: Collection[Task]) -> I
             yield f"job {key}: tasks differ"
         if job.counts != fresh.counts or job.sub_jobs != fresh.sub_jobs:
             yield f"job {key}: counts differ"
-        for name in ("allocated", "pending_request", "gated", "total_request"):
+        for name in ("allocated", "promised", "pending_request", "gated", "total_request"):
             if _differ(getattr(job, name), getattr(fresh, name)):
                 yield f"job {key}: {name} differs"
 

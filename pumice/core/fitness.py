@@ -26,6 +26,8 @@ class FitErrors:
     hypernode: str = ""
     #: nodes that no eviction would open (N,)
     unresolvable: Bools | None = None
+    #: of each resource that is short, the most that any one node has left, in units
+    most: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         text = self.error or f"0/{self.nodes} nodes are unavailable"
@@ -41,6 +43,9 @@ class Limit:
 
     message: str
     by_capacity: bool = False
+    #: who says so, and the numbers compared, by name
+    plugin: str = ""
+    numbers: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -51,6 +56,8 @@ class Trouble:
     message: str = ""
     #: the numbers of that in words
     detail: str = ""
+    #: who says so
+    plugin: str = ""
     #: whether the queue, and not a lack of room, holds the job or single tasks
     by_queue: bool = False
     #: the reason of the validity check, where the job failed it

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pumice.core.resources import EPSILON, Floats, Ints
+from pumice.core.resources import CPU, EPSILON, MEMORY, Floats, Ints
 
 Score = Callable[[Ints, Ints], Floats]
 """(columns (n,), numbers of copies (T,)) -> scores (n, T)."""
@@ -24,13 +24,31 @@ def copies_that_fit(room: Floats, req: Floats, rows: Sequence[int]) -> Floats:
     """
     Return how many tasks asking for `req` fit into each column of `room`; infinity without rows.
 
-    A task fits where it asks for less than EPSILON more than there is.
+    A task fits where it asks for less than EPSILON more than there is. Where cpu or memory is
+    over-committed not even one fits that asks for none of it.
     """
     fit = np.full(room.shape[1], np.inf)
     for row in rows:
         np.minimum(fit, np.ceil((room[row] + EPSILON) / req[row]) - 1, out=fit)
+    for row in (CPU, MEMORY):
+        if row not in rows:
+            fit[room[row] <= -EPSILON] = 0.0
     fits: Floats = np.maximum(fit, 0.0)
     return fits
+
+
+def nodes_to_find(n: int, percentage: int, least: int = 100, least_percentage: int = 5) -> int:
+    """
+    Return how many of `n` nodes to find room on before a search node by node may stop.
+
+    A percentage of 0 adapts to the size of the cluster. Views look at all nodes at once and need
+    no such limit; it is for what is tried out on one node after the other.
+    """
+    if n <= least or percentage >= 100:
+        return n
+    if percentage <= 0:
+        percentage = max(50 - n // 125, least_percentage)
+    return max(n * percentage // 100, least)
 
 
 def greedy(first: Floats, copies: Floats, m: int, score: Score, *, fills: bool) -> Ints:

@@ -8,12 +8,21 @@ true, and a decision that no longer holds is dropped and made anew by the next s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from pumice.core.api.scheduling import PodGroupCondition, PodGroupPhase
+from pumice.core.fitness import FitErrors
 from pumice.core.ids import JobKey, PodUid
+
+Obstacle = Literal[
+    "", "malformed", "no queue", "too few pods", "admission", "queue", "room", "promised", "gates"
+]
+"""
+What keeps a job waiting: how it is written, its queue that is not there, pods that are, whether
+it is let in, what its queue may have, room on nodes, pods that are still to go, gates of others.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +40,19 @@ class Reason:
     holders: tuple[str, ...] = ()
     #: the numbers in words, where the message does not have them
     detail: str = ""
+    #: what is in the way, where something is
+    obstacle: Obstacle = ""
+    #: the gang is whole, and what waits is more than it needs
+    whole: bool = False
+    queue: str = ""
+    #: tasks that wait; those of them for which there would be a node, were their gang whole
+    waiting: int = 0
+    found: int = 0
+    #: what one of the tasks that found no node asks for, in units
+    asks: Mapping[str, float] = field(default_factory=dict)
+    #: nodes that were looked at for it; what one of those that lack a resource has left at most
+    of_nodes: int = 0
+    most: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +92,8 @@ class PodNote:
     node: str = ""
     #: False where the queue holds the pod, not capacity: then no condition is written on the pod
     by_capacity: bool = True
+    #: why no node took it; the message is this in words
+    errors: FitErrors | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +110,10 @@ class GroupStatus:
     #: type, reason and message of the event to send, if any
     event: tuple[Literal["Normal", "Warning"], str, str] | None = None
     pods: Mapping[PodUid, PodNote] = field(default_factory=dict)
+    #: why the group, or a part of it, waits
     reason: Reason | None = None
+    #: the session made the Unschedulable condition; one that is kept is of an earlier one
+    unschedulable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,5 +134,7 @@ class Plan:
     enqueued: tuple[Enqueue, ...] = ()
     groups: tuple[GroupStatus, ...] = ()
     queues: tuple[QueueUse, ...] = ()
+    #: queue -> what it deserves by the plugin that shares the cluster out, in units by row
+    deserved: Mapping[str, Sequence[float]] = field(default_factory=dict)
     #: faults of single objects or of the configuration, for the log
     warnings: tuple[str, ...] = ()

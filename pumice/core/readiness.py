@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pumice.core.model.jobs import Counts, JobInfo, StatusOf, SubJob, Tally, count
-from pumice.core.model.tasks import ALLOCATED_STATUSES, READY_STATUSES, Status
+from pumice.core.model.tasks import READY_STATUSES, Status
 
 
 def job_ready(job: JobInfo, status_of: StatusOf | None = None) -> bool:
@@ -125,26 +125,14 @@ def worth_continuing(job: JobInfo, sub_job: SubJob | None, failed_roles: Collect
     `failed_roles` are the roles of which a task has failed in this sub-job.
     """
     counts = job.counts
-    if job.min_available == counts.total.total:
-        return False
-    if sub_job is not None:
-        tally = counts.sub_jobs.get(sub_job.id)
-        if sub_job.min_available >= (tally.total if tally else 0):
-            return False
-    elif job.min_available >= counts.total.total:
+    part = counts.total if sub_job is None else counts.sub_jobs.get(sub_job.id, Tally())
+    least = job.min_available if sub_job is None else sub_job.min_available
+    if job.min_available == counts.total.total or least >= part.total:
         return False
     if job.policies:
         return True
     if job.min_available < sum(job.task_min_available.values()):
         others = sum(t.pending for role, t in counts.roles.items() if role not in failed_roles)
         return counts.total.ready + others >= job.min_available
-    return all(
-        _allocated(counts, role) >= job.task_min_available.get(role, 0)
-        for role in failed_roles
-        if job.task_min_available.get(role, 0) > 0
-    )
-
-
-def _allocated(counts: Counts, role: str) -> int:
-    tally = counts.roles.get(role)
-    return tally.count(ALLOCATED_STATUSES) if tally else 0
+    least_of = job.task_min_available
+    return all(_has(counts, role, READY_STATUSES) >= least_of.get(role, 0) for role in failed_roles)

@@ -7,13 +7,16 @@ largest counts. Pod-level requests replace the sum of the containers, overhead c
 every pod takes one pod slot. While a container is resized in place, the node may still hold the
 old amount or already the new one: the largest of what is specified, allocated and in effect
 counts, and an infeasible resize counts as not asked for.
+
+The marker resources tell a shared kube-scheduler which pods are ours. No node has any, and
+nobody counts them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pumice.core import quantity
+from pumice.core import names, quantity
 from pumice.core.api.core import Container, ContainerStatus, Pod, ResourceList
 from pumice.core.quantity import Exact
 
@@ -28,6 +31,8 @@ def pod_requests(pod: Pod) -> Requests:
         if _is_pod_level(name):
             total[name] = quantity.parse(amount)
     _add(total, _exact(pod.spec.overhead))
+    for marker in names.MARKERS & total.keys():
+        del total[marker]
     total["pods"] = 1
     return total
 

@@ -185,6 +185,21 @@ def shortages(need: Floats, room: Floats) -> list[int]:
     return rows
 
 
+def is_below(amount: Floats, limit: Floats, missing: float = 0.0) -> bool:
+    """
+    Return whether `amount` is strictly less than `limit` in cpu, memory and all scalars it has.
+
+    Both vectors have `missing`, 0 or UNLIMITED, in the rows that they do not name (`Less`).
+    """
+    size = max(amount.size, limit.size)
+    rows = zip(pad(amount, size, missing).tolist(), pad(limit, size, missing).tolist(), strict=True)
+    for row, (held, bound) in enumerate(rows):
+        absent = row > MEMORY and held == missing and (missing == 0 or bound == missing)
+        if not (absent or held < bound):
+            return False
+    return True
+
+
 def over_limit(amount: Floats, limit: Floats, asked: Floats, missing: float = 0.0) -> list[int]:
     """
     Return the asked-for rows, pods aside, where `amount` exceeds `limit` at all.
@@ -200,6 +215,13 @@ def over_limit(amount: Floats, limit: Floats, asked: Floats, missing: float = 0.
         if held > (limits[row] if row < len(limits) else missing):
             over.append(row)
     return over
+
+
+def whole_units(vector: Floats) -> Floats:
+    """Return the vector with amounts that are whole but for a rounding error made whole."""
+    nearest = np.rint(vector)
+    close = np.abs(vector - nearest) <= 1e-9 * np.maximum(nearest, 1.0)
+    return np.where(close, nearest, vector)
 
 
 def share(amount: float, whole: float) -> float:

@@ -15,7 +15,7 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import total_ordering
+from functools import cached_property, total_ordering
 from typing import Protocol
 
 from pumice.core import voting
@@ -24,6 +24,7 @@ from pumice.core.closing import Closing, Findings
 from pumice.core.conf import Arguments, Configuration
 from pumice.core.extension import (
     Enqueueable,
+    Event,
     EventHandler,
     Gradients,
     Points,
@@ -34,6 +35,7 @@ from pumice.core.fitness import Trouble
 from pumice.core.ids import JobKey
 from pumice.core.model.jobs import JobInfo, SubJob
 from pumice.core.model.nodes import NodeTable
+from pumice.core.model.peers import Peers
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.snapshots import Snapshot
 from pumice.core.model.tasks import Task, TaskClass, task_order
@@ -95,7 +97,9 @@ class Session:
         self.space = workspace(snapshot.nodes, snapshot.jobs, snapshot.active)
         #: what all nodes offer together
         self.total: Floats = snapshot.nodes.alloc.sum(axis=1)
-        ordered = sorted((self.space.jobs[key] for key in snapshot.active), key=_job_order)
+        ordered = sorted(
+            (self.space.jobs[key] for key in snapshot.active), key=lambda job: job.order
+        )
         #: jobs with something to decide or to tell, by age; the rest are settled
         self.active: list[JobInfo] = [job for job in ordered if self._has_place(job)]
         #: jobs whose queue does not exist, and malformed ones
@@ -146,6 +150,17 @@ class Session:
     def statement(self) -> Statement:
         """Start a transaction."""
         return Statement(self.space)
+
+    @cached_property
+    def peers(self) -> Peers:
+        """Return which pods are where, kept up to date from the first time that it is asked for."""
+        peers = Peers(self.nodes.columns, self.snapshot.population)
+
+        def place(event: Event, times: int) -> None:
+            peers.place(event.cls.signature.presence, event.nodes, times)
+
+        self.listen(EventHandler(lambda event: place(event, 1), lambda event: place(event, -1)))
+        return peers
 
     def listen(self, handler: EventHandler) -> None:
         """Tell a plugin of placements and of what is taken away again."""
@@ -253,7 +268,7 @@ class Session:
             if vote is Vote.REJECT and reason is not None:
                 trouble = self.trouble(job)
                 trouble.message, trouble.by_queue = reason.message, True
-                trouble.detail = reason.detail
+                trouble.detail, trouble.plugin = reason.detail, reason.plugin
                 trouble.numbers.update(reason.numbers)
             return vote
 
@@ -319,10 +334,6 @@ class Session:
             plugin.on_session_close(self)
         closing = Closing(self.id, self.now, self.snapshot, self.space, self.findings)
         return closing.plan(self.active, self.stranded)
-
-
-def _job_order(job: JobInfo) -> tuple[float, str, str]:
-    return (*job.order, job.key)
 
 
 def _faults(snapshot: Snapshot, jobs: Iterable[JobInfo]) -> Iterator[str]:

@@ -132,10 +132,10 @@ def is_settled(job: JobInfo) -> bool:
     """
     Return whether no session has anything to say about the job.
 
-    Nothing waits, the gang is ready, and the group's status already shows it.
+    The group is let in, nothing of it waits, the gang is ready, and its status shows all that.
     """
     total, status = job.counts.total, job.group.status
-    if total.pending or not job_ready(job):
+    if job.is_pending or total.pending or not job_ready(job):
         return False
     shown = (status.phase, status.running, status.succeeded, status.failed)
     counts = (total.by_status.get(s, 0) for s in (Status.RUNNING, Status.SUCCEEDED, Status.FAILED))

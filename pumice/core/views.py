@@ -22,7 +22,7 @@ from pumice.core.ids import JobKey
 from pumice.core.kernels import copies_that_fit, greedy
 from pumice.core.model.signatures import Signature
 from pumice.core.model.tasks import TaskClass
-from pumice.core.resources import Bools, Floats, Ints, pad
+from pumice.core.resources import CPU, EPSILON, MEMORY, Bools, Floats, Ints, pad
 from pumice.core.workspace import Workspace
 
 AVOIDED = "node(s) refused a planned pod a moment ago"
@@ -264,25 +264,52 @@ class ClassView:
             self._errors = (at, found)
         return found
 
+    def refusals(self) -> list[Refusal]:
+        """
+        Return why nodes refuse a task, as things stand.
+
+        A node that lacks resources is refused for the first that is short and for nothing else.
+        """
+        return self._refusals(self._shortages())
+
     def _explain(self, *, resources: bool) -> FitErrors:
+        short = self._shortages() if resources else {}
         reasons: dict[str, int] = {}
-        open_nodes = np.ones(len(self._nodes), bool)
-        for row in self.cls.rows if resources else ():
-            short = open_nodes & ~self._fits(self._nodes.future_idle, (row,))
-            _count(reasons, f"Insufficient {self._views.names[row]}", short)
-            open_nodes &= ~short
+        hopeless = np.zeros(len(self._nodes), bool)
+        for refusal in self._refusals(short):
+            _count(reasons, refusal.message, refusal.nodes)
+            if refusal.code is not Code.UNSCHEDULABLE:
+                hopeless |= refusal.nodes
+        room, names = self._nodes.future_idle, self._views.names
+        most = {names[row]: max(float(room[row, at].max()), 0.0) for row, at in short.items()}
+        return FitErrors(len(self._nodes), reasons, unresolvable=hopeless, most=most)
+
+    def _shortages(self) -> dict[int, Bools]:
+        """Return by row the nodes where it is short and none before it is."""
+        room = self._nodes.future_idle
+        enough = np.ones(len(self._nodes), bool)
+        short = {}
+        for row in sorted({CPU, MEMORY, *self.cls.rows}):
+            fits = room[row] + EPSILON > self._req[row]
+            if not fits[enough].all():
+                short[row] = enough & ~fits
+                enough &= fits
+        return short
+
+    def _refusals(self, short: Mapping[int, Bools]) -> list[Refusal]:
+        left = np.ones(len(self._nodes), bool)
+        found = []
+        for row, nodes in short.items():
+            message = f"Insufficient {self._views.names[row]}"
+            found.append(Refusal(Code.UNSCHEDULABLE, message, nodes))
+            left &= ~nodes
         verdicts = [predicate.check(self.cls) for predicate in self._live]
-        refusals = [*self._static.reasons, *(r for v in verdicts for r in v.reasons)]
+        others = [*self._static.reasons, *(r for v in verdicts for r in v.reasons)]
         everywhere = np.arange(len(self._nodes))
         for room in self._rooms:
             full = room.copies(self.cls, everywhere) < 1
-            refusals.append(Refusal(room.code, room.message, full))
-        hopeless = np.zeros(len(self._nodes), bool)
-        for refusal in refusals:
-            _count(reasons, refusal.message, refusal.nodes & open_nodes)
-            if refusal.code is not Code.UNSCHEDULABLE:
-                hopeless |= refusal.nodes & open_nodes
-        return FitErrors(len(self._nodes), reasons, unresolvable=hopeless)
+            others.append(Refusal(room.code, room.message, full))
+        return found + [Refusal(r.code, r.message, r.nodes & left) for r in others]
 
     # Keeping up with the table.
 
@@ -326,9 +353,8 @@ class ClassView:
             total += order.score(self.cls, at, alloc, used)
         return total
 
-    def _fits(self, room: Floats, rows: Sequence[int] | None = None) -> Bools:
-        rows = self.cls.rows if rows is None else rows
-        fits: Bools = copies_that_fit(room, self.cls.req, rows) >= 1
+    def _fits(self, room: Floats) -> Bools:
+        fits: Bools = copies_that_fit(room, self.cls.req, self.cls.rows) >= 1
         return fits
 
     def _room_mask(self) -> Bools:

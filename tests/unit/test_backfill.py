@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pumice.core.actions.backfill import ordered
 from pumice.core.conf import Configuration
 from pumice.core.session import run_session
 from tests.builders import (
@@ -19,9 +18,7 @@ from tests.builders import (
     a_node,
     a_plugin,
     a_pod,
-    a_priority_class,
     a_queue,
-    a_session,
     nodes,
     placements,
 )
@@ -120,28 +117,4 @@ def test_why_there_is_no_node() -> None:
     (group,) = plan.groups
     assert [note.message for note in group.pods.values()] == [
         "0/1 nodes are unavailable: 1 node(s) pod number exceeded."
-    ]
-
-
-def test_order_by_job_then_task_priority() -> None:
-    tasks = [
-        a_pod(f"{job}-{kind}-{i}", "" if kind == "light" else "1", job=job, priority=i)
-        for job in ("low", "high")
-        for kind in ("light", "heavy")
-        for i in (1, 2, 3)
-    ]
-    cluster = a_cluster(
-        [a_priority_class("p1", 1), a_priority_class("p2", 2)],
-        a_group("low", priority="p1", created=1),
-        a_group("high", priority="p2", created=2),
-        tasks,
-    )
-    ssn = a_session(a_conf("backfill", ["priority"]), cluster)
-    assert [task.name for _, task in ordered(ssn)] == [
-        "high-light-3",
-        "high-light-2",
-        "high-light-1",
-        "low-light-3",
-        "low-light-2",
-        "low-light-1",
     ]

@@ -17,68 +17,12 @@ NODES = [
     a_node("n2", cpu="4", memory="16Gi", more={"nvidia.com/gpu": "4"}),
     a_node("n3", cpu="2", memory="4Gi", more={"example.com/foo": "16"}),
 ]
-RUNNING = [
-    a_pod("r1", node="n1", cpu="1", memory="1Gi"),
-    a_pod("r2", node="n3", cpu="1.5", memory="0"),
-]
 PENDING = [
     a_pod("p1", cpu="1", memory="1Gi"),
     a_pod("p2", cpu="1.5", memory="0"),
     a_pod("p3", cpu="2", memory="10Gi", more={"nvidia.com/gpu": "2"}),
     a_pod("p4", cpu="3", memory="4Gi", more={"example.com/foo": "3"}),
 ]
-
-
-@dataclass(frozen=True)
-class Case:
-    arguments: Mapping[str, object]
-    want: Mapping[str, list[float]]
-
-
-CASES = {
-    "weights count as they are given": Case(
-        {
-            "binpack.weight": 10,
-            "binpack.cpu": 2,
-            "binpack.memory": 3,
-            "binpack.resources": "nvidia.com/gpu, example.com/foo",
-            "binpack.resources.nvidia.com/gpu": 7,
-            "binpack.resources.example.com/foo": 8,
-        },
-        {
-            "p1": [700, 137.5, 0],
-            "p2": [0, 375, 0],
-            "p3": [0, 531.25, 0],
-            "p4": [0, 173.076923076, 0],
-        },
-    ),
-    "a resource without a weight counts for nothing": Case(
-        {
-            "binpack.weight": 1,
-            "binpack.cpu": 1,
-            "binpack.memory": 1,
-            "binpack.resources": "nvidia.com/gpu",
-            "binpack.resources.nvidia.com/gpu": 23,
-        },
-        {"p1": [75, 15.625, 0], "p2": [0, 37.5, 0], "p3": [0, 50.5, 0], "p4": [0, 50, 0]},
-    ),
-}
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_scores_of_nodes(case: Case) -> None:
-    ssn = a_session(NODES, [*RUNNING, *PENDING], {NAME: case.arguments})
-    (order,) = ssn.points.node_order
-    at = np.arange(3)
-
-    got = {}
-    for name, cls in classes(ssn).items():
-        req = np.append(cls.req, np.zeros(ssn.nodes.rows - cls.req.size))
-        used = ssn.nodes.used[:, :, None] + req[:, None, None]
-        got[name] = order.score(cls, at, ssn.nodes.alloc[:, :, None], used)[:, 0].tolist()
-
-    assert got == {name: pytest.approx(scores) for name, scores in case.want.items()}
-    assert order.fills
 
 
 @dataclass(frozen=True)

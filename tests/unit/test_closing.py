@@ -7,17 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from pumice.core.api.scheduling import PodGroupCondition, PodGroupPhase
-from pumice.core.closing import fit_error
-from pumice.core.fitness import FitErrors, Trouble
-from pumice.core.ids import JobKey, PodUid
-from pumice.core.model.tasks import Status
-from pumice.core.phases import phase_of
+from pumice.core.api.scheduling import PodGroupCondition
 from pumice.core.plan import GroupStatus, Plan, PodNote, QueueUse
-from pumice.core.workspace import Trial
 from tests.builders import (
     Thing,
-    a_cluster,
     a_conf,
     a_group,
     a_job,
@@ -29,96 +22,6 @@ from tests.builders import (
 )
 
 CONF = a_conf("enqueue allocate backfill", ["priority", "gang"], ["predicates", "binpack"])
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Tasks as `status@node`; `unschedulable` where the session could not place the gang."""
-
-    before: PodGroupPhase
-    least: int
-    tasks: str
-    want: PodGroupPhase
-    unschedulable: bool = False
-
-
-PHASES = {
-    "its only task leaves": Phase("Running", 1, "releasing@n1", "Running"),
-    "one of two tasks leaves": Phase("Running", 2, "running@n1 releasing@n2", "Running"),
-    "both tasks leave": Phase("Running", 2, "releasing@n1 releasing@n2", "Running"),
-    "tasks that never had a node leave": Phase("Pending", 2, "releasing@ pending@", "Pending"),
-    "all tasks have finished": Phase("Running", 2, "succeeded@n1 succeeded@n2", "Completed"),
-    "one of two tasks is all that is left": Phase("Running", 2, "releasing@n1", "Pending"),
-    "tasks run below the minimum": Phase(
-        "Running", 2, "running@n1 pending@", "Unknown", unschedulable=True
-    ),
-    "nothing runs below the minimum": Phase(
-        "Inqueue", 2, "pending@ pending@", "Inqueue", unschedulable=True
-    ),
-    "tasks run": Phase("Inqueue", 2, "running@n1 bound@n2", "Running"),
-    "tasks that are only decided are not scheduled yet": Phase(
-        "Inqueue", 2, "binding@n1 binding@n2", "Inqueue"
-    ),
-    "a failed task counts as finished": Phase("Running", 2, "failed@n1 succeeded@n2", "Completed"),
-    "some have finished and others run": Phase("Running", 1, "succeeded@n1 running@n2", "Running"),
-    "the minimum has finished and others wait": Phase(
-        "Running", 1, "succeeded@n1 pending@", "Running"
-    ),
-    "too few are left of a group that ran": Phase("Running", 2, "failed@n1", "Pending"),
-    "let in, without a minimum and without tasks": Phase("Inqueue", 0, "", "Running"),
-    "let in, without a minimum, tasks wait": Phase("Inqueue", 0, "pending@", "Running"),
-    "not let in, without a minimum": Phase("Pending", 0, "pending@", "Pending"),
-    "without a minimum, all tasks have finished": Phase("Running", 0, "succeeded@n", "Completed"),
-    "a phase that was never written": Phase("", 1, "pending@", "Pending"),
-}
-
-
-@pytest.mark.parametrize("case", PHASES.values(), ids=PHASES.keys())
-def test_phase(case: Phase) -> None:
-    words = [word.split("@") for word in case.tasks.split()]
-    cluster = a_cluster(
-        a_group("j", least=case.least, phase=case.before),
-        [a_pod(f"p{i}", job="j") for i in range(len(words))],
-    )
-    job = cluster.jobs[JobKey("ns/j")].clone()
-    for task, (status, node) in zip(list(job.tasks.values()), words, strict=True):
-        job.put(task.at(Status[status.upper()], node))
-    assert phase_of(job, unschedulable=case.unschedulable) == case.want
-
-
-FIT_ERRORS = {
-    "no nodes": (FitErrors(), "0/0 nodes are unavailable"),
-    "an error in the place of the count": (
-        FitErrors(1, {"node(s) pod number exceeded": 1}, error="fit failed"),
-        "fit failed: 1 node(s) pod number exceeded.",
-    ),
-    "a hypernode was tried": (
-        FitErrors(1, {"node(s) pod number exceeded": 1}, hypernode="hyperNode1"),
-        "In hyperNode hyperNode1: 0/1 nodes are unavailable: 1 node(s) pod number exceeded.",
-    ),
-    "reasons are sorted as texts": (
-        FitErrors(12, {"node(s) resource fit failed": 2, "node(s) pod number exceeded": 10}),
-        "0/12 nodes are unavailable: 10 node(s) pod number exceeded, 2 node(s) resource fit"
-        " failed.",
-    ),
-}
-
-
-@pytest.mark.parametrize(("errors", "want"), FIT_ERRORS.values(), ids=FIT_ERRORS.keys())
-def test_fit_errors_in_words(errors: FitErrors, want: str) -> None:
-    assert str(errors) == want
-
-
-def test_why_a_job_waits() -> None:
-    cluster = a_cluster(a_group("j", least=6), [a_pod(f"task-{i}", job="j") for i in range(1, 7)])
-    reasons = {"node(s) pod number exceeded": 1, "node(s) resource fit failed": 2}
-    trouble = Trouble(tasks={"task-6": FitErrors(3, reasons)})
-    last = {PodUid(f"task-{i}"): Trial(Status.ALLOCATED, f"node{i - 2}") for i in (3, 4, 5)}
-    assert fit_error(cluster.jobs[JobKey("ns/j")], trouble, last) == (
-        "pod group is not ready, 6 Pending, 6 minAvailable; Pending: 3 Schedulable,"
-        " 3 Unschedulable. Origin reason is task-6: 0/3 nodes are unavailable: 1 node(s) pod"
-        " number exceeded, 2 node(s) resource fit failed."
-    )
 
 
 def the_group(plan: Plan, name: str = "j") -> GroupStatus:

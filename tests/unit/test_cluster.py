@@ -112,6 +112,10 @@ DERIVED: dict[str, tuple[Pod, tuple[str, int, bool]]] = {
         a_pod("p", priority=5, annotations={names.TASK_PRIORITY: "high"}),
         ("", 5, True),
     ),
+    "nor is one that only looks like a number": (
+        a_pod("p", priority=5, annotations={names.TASK_PRIORITY: "1_0"}),
+        ("", 5, True),
+    ),
     "not to be evicted": (a_pod("p", labels={names.PREEMPTABLE: "false"}), ("", 1, False)),
     "what is neither true nor false is false": (
         a_pod("p", annotations={names.PREEMPTABLE: "perhaps"}),
@@ -370,6 +374,12 @@ def test_settled_jobs_are_not_active() -> None:
     assert seen(done) == {}
     done.status.running = 0
     assert seen(done) == {KEY: None}
+
+
+def test_a_group_that_is_not_let_in_is_never_settled() -> None:
+    waiting = a_group("j", least=0, phase="Pending")
+    waiting.status.conditions = [PodGroupCondition(type="Scheduled", status="True")]
+    assert a_cluster(waiting).snapshot().active == {KEY}
 
 
 PODS_OF_ALL_KINDS = [

@@ -40,6 +40,10 @@ JOBS = "batch.volcano.sh_jobs.yaml"
 GROUPS = "scheduling.volcano.sh_podgroups.yaml"
 QUEUES = "scheduling.volcano.sh_queues.yaml"
 COMMANDS = "bus.volcano.sh_commands.yaml"
+CRON_JOBS = "batch.volcano.sh_cronjobs.yaml"
+FLOWS = "flow.volcano.sh_jobflows.yaml"
+TEMPLATES = "flow.volcano.sh_jobtemplates.yaml"
+HYPERNODES = "topology.volcano.sh_hypernodes.yaml"
 INT32 = {"type": "integer", "format": "int32"}
 DNS = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$"
 
@@ -96,6 +100,35 @@ FIELDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         (JOBS, "status", "state", "lastTransitionTime"),
         {"type": "string", "format": "date-time"},
     ),
+    "a default of false is written where Volcano writes it": (
+        (CRON_JOBS, "spec", "suspend"),
+        {"type": "boolean", "default": False},
+    ),
+    "a limit may be nothing, and has a default": (
+        (CRON_JOBS, "spec", "successfulJobsHistoryLimit"),
+        INT32 | {"minimum": 0, "default": 3},
+    ),
+    "a number may be long": (
+        (CRON_JOBS, "spec", "startingDeadlineSeconds"),
+        {"type": "integer", "format": "int64", "minimum": 0},
+    ),
+    "metadata of what is made is kept": (
+        (CRON_JOBS, "spec", "jobTemplate", "metadata", "labels"),
+        {"type": "object", "additionalProperties": {"type": "string"}},
+    ),
+    "a name may not be empty": (
+        (FLOWS, "spec", "flows", "[]", "name"),
+        {"type": "string", "minLength": 1},
+    ),
+    "a list that Volcano spells its own way": (
+        (FLOWS, "status", "unKnowJobs"),
+        {"type": "array", "items": {"type": "string"}},
+    ),
+    "a template is the specification of a Job": (
+        (TEMPLATES, "spec", "maxRetry"),
+        INT32 | {"minimum": 0, "default": 3},
+    ),
+    "a tier is not negative": ((HYPERNODES, "spec", "tier"), INT32 | {"minimum": 0}),
     "an optional flag is a flag": (
         (QUEUES, "spec", "reclaimable"),
         {"type": "boolean"},
@@ -131,18 +164,26 @@ def test_what_must_be_given() -> None:
         "partitions": properties(JOBS, "spec", "tasks", "[]", "partitionPolicy")["required"],
         "condition": properties(JOBS, "status", "conditions", "[]")["required"],
         "target": properties(COMMANDS, "target")["required"],
+        "cron job": properties(CRON_JOBS, "spec")["required"],
+        "flow": properties(FLOWS, "spec", "flows", "[]")["required"],
+        "hypernode": properties(HYPERNODES, "spec")["required"],
+        "member": properties(HYPERNODES, "spec", "members", "[]")["required"],
     }
     assert required == {
         "volume": ["mountPath"],
         "partitions": ["partitionSize", "totalPartitions"],
         "condition": ["status"],
         "target": ["apiVersion", "kind", "name", "uid"],
+        "cron job": ["jobTemplate", "schedule"],
+        "flow": ["name"],
+        "hypernode": ["tier"],
+        "member": ["type"],
     }
 
 
 def test_names_scope_and_subresources() -> None:
     got = {}
-    for file in (JOBS, GROUPS, QUEUES, COMMANDS):
+    for file in sorted(path.name for path in CRDS.iterdir()):
         meta, spec = crd(file)["metadata"], crd(file)["spec"]
         version = spec["versions"][0]
         assert meta["annotations"] == {"helm.sh/resource-policy": "keep"}
@@ -176,6 +217,34 @@ def test_names_scope_and_subresources() -> None:
             {"status": {}},
         ),
         "commands.bus.volcano.sh": ("Command", None, "Namespaced", "v1alpha1", None),
+        "cronjobs.batch.volcano.sh": (
+            "CronJob",
+            ["cronvcjob", "cronvj"],
+            "Namespaced",
+            "v1alpha1",
+            {"status": {}},
+        ),
+        "jobflows.flow.volcano.sh": (
+            "JobFlow",
+            ["jf"],
+            "Namespaced",
+            "v1alpha1",
+            {"status": {}},
+        ),
+        "jobtemplates.flow.volcano.sh": (
+            "JobTemplate",
+            ["jt"],
+            "Namespaced",
+            "v1alpha1",
+            {"status": {}},
+        ),
+        "hypernodes.topology.volcano.sh": (
+            "HyperNode",
+            ["hn"],
+            "Cluster",
+            "v1alpha1",
+            {"status": {}},
+        ),
     }
 
 

@@ -12,8 +12,7 @@ from pumice.core.api.scheduling import PodGroup, SubGroupPolicy
 from pumice.core.extension import Validity
 from pumice.core.ids import JobKey
 from pumice.core.model.jobs import JobInfo
-from pumice.core.model.tasks import Status
-from pumice.core.plugins.gang import is_only_leaving, surplus, validity
+from pumice.core.plugins.gang import surplus, validity
 from tests.builders import (
     Thing,
     a_cluster,
@@ -72,32 +71,6 @@ VALIDITY = {
 @pytest.mark.parametrize(("job", "want"), VALIDITY.values(), ids=VALIDITY.keys())
 def test_validity(job: JobInfo, want: Validity | None) -> None:
     assert validity(job) == want
-
-
-@dataclass(frozen=True)
-class Leaving:
-    least: int
-    statuses: Sequence[str]
-    want: bool
-    pipelined: bool = False
-
-
-LEAVING = {
-    "one of two leaves": Leaving(2, ["running", "leaving"], True),
-    "another one waits": Leaving(2, ["running", "leaving", "pending"], False),
-    "another one is promised room": Leaving(2, ["running", "leaving", "pending"], False, True),
-    "one leaves that never had a node": Leaving(1, ["gone"], False),
-    "too few even with those that leave": Leaving(3, ["running", "leaving"], False),
-}
-
-
-@pytest.mark.parametrize("case", LEAVING.values(), ids=LEAVING.keys())
-def test_no_condition_while_members_merely_leave(case: Leaving) -> None:
-    job = the_job(a_group("j", least=case.least), pods(*case.statuses)).clone()
-    if case.pipelined:
-        waiting = next(t for t in job.tasks.values() if t.status is Status.PENDING)
-        job.put(waiting.at(Status.PIPELINED, "n"))
-    assert is_only_leaving(job) is case.want
 
 
 def test_a_job_spares_what_it_has_beyond_its_minimum() -> None:

@@ -19,11 +19,23 @@ NodeScore = Callable[[float, int], float]
 COPIES = {
     "exactly": ([[4.0], [8.0]], [2.0, 4.0], (0, 1), [2.0]),
     "the scarcest resource decides": ([[9.0], [8.0]], [1.0, 4.0], (0, 1), [2.0]),
-    "within the tolerance": ([[3.95]], [2.0], (0,), [2.0]),
-    "short by the tolerance": ([[3.9]], [2.0], (0,), [1.0]),
-    "an over-committed node takes none": ([[-4.0]], [1.0], (0,), [0.0]),
+    "within the tolerance": ([[3.95], [0.0]], [2.0, 0.0], (0,), [2.0]),
+    "short by the tolerance": ([[3.9], [0.0]], [2.0, 0.0], (0,), [1.0]),
+    "an over-committed node takes none": ([[-4.0], [8.0]], [1.0, 0.0], (0,), [0.0]),
+    "nor does one whose memory is, of what asks for cpu": (
+        [[4.0, 4.0], [-0.1, -0.05]],
+        [1.0, 0.0],
+        (0,),
+        [0.0, 4.0],
+    ),
+    "one with too few devices takes what asks for none": (
+        [[4.0], [8.0], [9.0], [-1.0]],
+        [1.0, 0.0, 0.0, 0.0],
+        (0,),
+        [4.0],
+    ),
     "what is not asked for does not matter": ([[4.0], [0.0]], [1.0, 5.0], (0,), [4.0]),
-    "nothing is asked for": ([[4.0]], [0.0], (), [np.inf]),
+    "nothing is asked for": ([[4.0], [8.0]], [0.0, 0.0], (), [np.inf]),
 }
 
 

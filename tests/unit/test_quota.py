@@ -12,6 +12,7 @@ from pumice.core.api.core import Pod
 from pumice.core.quota import Usage, add, pod_usage, resource_list
 
 GI = 1024**3
+MARKERS = {"pumice.dev/batch-pod": "1", "pumice.dev/free-pod": "1"}
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,10 @@ CASES = {
     "an extended resource counts as such and as a request": Case(
         {"containers": [a_container(requests={"nvidia.com/gpu": "2"})]},
         {"count/pods": 1, "pods": 1, "nvidia.com/gpu": 2, "requests.nvidia.com/gpu": 2},
+    ),
+    "the markers of a shared kube-scheduler do not count": Case(
+        {"containers": [a_container(requests=MARKERS, limits=MARKERS)]},
+        {"count/pods": 1, "pods": 1},
     ),
     "huge pages count as such and as a request": Case(
         {"containers": [a_container(requests={"hugepages-2Mi": "1Gi"})]},

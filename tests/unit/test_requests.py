@@ -137,6 +137,10 @@ CASES = {
         PodSpec(containers=[asks("9")]),
         PodStatus(container_statuses=[held("2")], conditions=[INFEASIBLE]),
     ),
+    "a marker that stands for nothing is not asked for": Case(
+        {"cpu": 2, "pods": 1},
+        PodSpec(containers=[asks("2 pumice.dev/batch-pod=1 pumice.dev/free-pod=1")]),
+    ),
     "a sidecar can be resized too": Case(
         {"cpu": 6, "pods": 1},
         PodSpec(init_containers=[sidecar("1")], containers=[asks("2")]),

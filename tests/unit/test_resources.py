@@ -19,6 +19,7 @@ from pumice.core.resources import (
     plus,
     share,
     shortages,
+    whole_units,
 )
 
 GPU = "nvidia.com/gpu"
@@ -115,39 +116,6 @@ def test_fits_within_the_tolerance(case: Fit) -> None:
     assert fits(need, room) == (not case.short)
 
 
-@dataclass(frozen=True)
-class Limit:
-    amount: ResourceList
-    limit: ResourceList
-    asked: ResourceList
-    over: list[str]
-
-
-LIMITS = {
-    "only what is asked for is compared": Limit(
-        {"cpu": "5"}, {"cpu": "4", "memory": "2k"}, {"cpu": "1"}, ["cpu"]
-    ),
-    "another dimension may be over": Limit(
-        {"cpu": "3", "memory": "3k"}, {"cpu": "4", "memory": "2k"}, {"memory": "1k"}, ["memory"]
-    ),
-    "nothing is asked for": Limit({"cpu": "4", "memory": "4k"}, {}, {}, []),
-    "a scalar that the limit lacks": Limit(
-        {"cpu": "4m", "memory": "4k", GPU: "1m"},
-        {"cpu": "8m", "memory": "8k"},
-        {"cpu": "4m", "memory": "2k", GPU: "1m"},
-        [GPU],
-    ),
-    "pod slots are not compared": Limit({"pods": 5}, {"pods": 1}, {"pods": 1}, []),
-}
-
-
-@pytest.mark.parametrize("case", LIMITS.values(), ids=LIMITS.keys())
-def test_limits_are_strict_on_what_is_asked_for(case: Limit) -> None:
-    space = ResourceSpace()
-    amount, limit, asked = map(space.vector, (case.amount, case.limit, case.asked))
-    assert [space.names[row] for row in over_limit(amount, limit, asked)] == case.over
-
-
 def test_a_limit_has_no_tolerance() -> None:
     ones = np.ones(3)
     assert over_limit(ones + 0.01, ones, ones) == [0, 1]
@@ -165,6 +133,12 @@ EMPTY = {
 @pytest.mark.parametrize(("vector", "want"), EMPTY.values(), ids=EMPTY.keys())
 def test_is_empty(vector: list[float], want: bool) -> None:
     assert is_empty(np.array(vector)) is want
+
+
+def test_a_rounding_error_off_a_whole_unit_is_made_good() -> None:
+    third = 10_000 / 3
+    vector = np.array([3999.999999999999, 2**34 + 1e-5, third, 0.0])
+    assert whole_units(vector).tolist() == [4000.0, 2.0**34, third, 0.0]
 
 
 SHARES = {

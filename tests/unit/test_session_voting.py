@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +30,6 @@ from tests.builders import (
     a_conf,
     a_group,
     a_job,
-    a_node,
     a_plugin,
     a_pod,
     a_queue,
@@ -101,12 +100,14 @@ def test_arguments_of_the_wrong_type_are_told() -> None:
 
 
 def test_orders_fall_back_to_age_and_name() -> None:
+    b = a_job("b", created=5, queue="z")
+    b[0].metadata.uid = "0"
     ssn = a_session(
         a_conf("allocate", []),
         a_cluster(
             [a_queue(name) for name in "zy"],
             a_job("old", created=1, queue="z"),
-            a_job("b", created=5, queue="z"),
+            b,
             a_job("a", created=5, queue="z"),
             [a_pod(n, job="old") for n in ("w-x-10", "w-x-9", "w-y-9", "plain")],
         ),
@@ -338,32 +339,6 @@ def test_who_picks_the_node(
     ssn = probed(register, probe)
     picks = ssn.views.of(task_of(ssn).cls, None).picks(1)
     assert "".join(ssn.nodes.names[i] for i in picks) == want
-
-
-def test_a_rejected_group_reserves_nothing(
-    probe: AddProbe,
-) -> None:
-    def register(ssn: Session) -> None:
-        ssn.points.job_enqueueable["probe"] = lambda job: (
-            Vote.REJECT if job.name == "a" else Vote.ABSTAIN,
-            None,
-        )
-
-    probe(register)
-    flags: Sequence[str] = ("enableJobEnqueued",)
-    conf = a_conf("enqueue", [a_plugin("proportion", *flags), a_plugin("probe", *flags)])
-    plan = run_session(
-        a_cluster(
-            a_node("n", "4 4G"),
-            a_queue("default", capability="1 4G"),
-            a_job("a", asks="1 1G", phase="Pending", resources="1 1G", created=1),
-            a_job("b", asks="1 1G", phase="Pending", resources="1 1G", created=2),
-        ).snapshot(),
-        conf,
-        0.0,
-        "s",
-    )
-    assert [enqueue.job for enqueue in plan.enqueued] == ["ns/b"]
 
 
 def test_plugins_get_their_arguments(probe: AddProbe) -> None:

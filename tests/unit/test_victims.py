@@ -1,15 +1,13 @@
-"""priority, conformance, drf: who may be evicted for whom, and in which order jobs go."""
+"""priority and drf: in which order jobs go, and who may be evicted by share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-import pytest
+from collections.abc import Sequence
 
 from pumice.core.api.scheduling import SubGroupPolicy
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import Task
-from pumice.core.plugins import conformance, priority
+from pumice.core.plugins import priority
 from pumice.core.session import Session
 from tests.builders import (
     Thing,
@@ -50,26 +48,6 @@ def ranked() -> Session:
     )
 
 
-CANDIDATES = ("high-0", "low-0", "lesser", "equal")
-
-
-def test_lower_jobs_and_lower_tasks_of_the_same_job_may_go() -> None:
-    ssn = ranked()
-    victims = ssn.preemptable(task(ssn, "wanting"), [task(ssn, name) for name in CANDIDATES])
-    assert [victim.name for victim in victims] == ["low-0", "lesser"]
-
-
-GANG_EVICTION = {"gangpreempt": ["low-0"], "gangreclaim": ["high-0", "low-0"]}
-
-
-@pytest.mark.parametrize(("action", "want"), GANG_EVICTION.items(), ids=GANG_EVICTION.keys())
-def test_only_preemption_looks_at_the_priority_of_jobs(action: str, want: list[str]) -> None:
-    ssn = ranked()
-    candidates = [task(ssn, name) for name in ("high-0", "low-0")]
-    victims = ssn.unified_evictable(action, job(ssn, "mine"), candidates)
-    assert [victim.name for victim in victims] == want
-
-
 def test_orders_by_priority() -> None:
     ssn = ranked()
     jobs = sorted(ssn.space.jobs.values(), key=ssn.job_key)
@@ -96,27 +74,6 @@ def test_a_job_starves_for_priority_while_any_task_waits() -> None:
         True,
         False,
     )
-
-
-SYSTEM: dict[str, tuple[Callable[[], Thing], bool]] = {
-    "an ordinary pod": (lambda: a_pod("p", node="n"), True),
-    "a pod of kube-system": (lambda: a_pod("p", node="n", namespace="kube-system"), False),
-    "a node-critical pod": (lambda: _of_class("system-node-critical"), False),
-    "a cluster-critical pod": (lambda: _of_class("system-cluster-critical"), False),
-    "a pod of another class": (lambda: _of_class("important"), True),
-}
-
-
-def _of_class(name: str) -> Thing:
-    pod = a_pod("p", node="n")
-    pod.spec.priority_class_name = name
-    return pod
-
-
-@pytest.mark.parametrize(("pod", "want"), SYSTEM.values(), ids=SYSTEM.keys())
-def test_system_pods_stay(pod: Callable[[], Thing], want: bool) -> None:
-    candidates = list(a_cluster(pod()).nodes.tasks_on("n").values())
-    assert conformance.ordinary(candidates) == (candidates if want else [])
 
 
 def shares() -> Session:
@@ -147,6 +104,16 @@ def test_shares_follow_the_session() -> None:
     waiting = task(ssn, "c-0")
     before = ssn.job_key(job(ssn, "c"))
     statement.allocate([waiting], [0])
+    assert before < ssn.job_key(job(ssn, "c"))
+    statement.discard()
+    assert ssn.job_key(job(ssn, "c")) == before
+
+
+def test_what_is_promised_counts_as_held() -> None:
+    ssn = shares()
+    statement = ssn.statement()
+    before = ssn.job_key(job(ssn, "c"))
+    statement.pipeline([task(ssn, "c-0")], [0], evicted=False)
     assert before < ssn.job_key(job(ssn, "c"))
     statement.discard()
     assert ssn.job_key(job(ssn, "c")) == before

@@ -9,6 +9,8 @@ what it was promised until the session ends, or, where even that is not enough, 
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from pumice.core.actions.placing import Attempt
 from pumice.core.actions.turns import Turns
 from pumice.core.actions.worksheets import Worksheet, worksheet
@@ -72,6 +74,8 @@ _UNASKED = Reason(NAME, "", "no enqueue action is configured")
 
 def _wants_topology(job: JobInfo) -> bool:
     """Return whether the job, or a part of it, must stay within a tier of the network."""
+    if job.group.spec.network_topology is None and not job.policies:
+        return False
     wanted = [job.group.spec.network_topology, *(p.network_topology for p in job.policies)]
     return any(t and t.mode == "hard" and t.highest_tier_allowed is not None for t in wanted)
 
@@ -91,7 +95,7 @@ def _try(ssn: Session, job: JobInfo, queue: QueueInfo, sheet: Worksheet) -> bool
         statement = _try_sub_jobs(ssn, job, queue, sheet)
         ready = statement is not None and ssn.is_ready(job)
     else:
-        attempt = Attempt(ssn, job, None, queue, sheet.tasks, ssn.statement())
+        attempt = Attempt(ssn, job, None, queue, sheet.tasks, ssn.statement(), sheet.failed_roles)
         statement, ready = attempt.run(), attempt.ready
     if statement is not None and ready:
         statement.commit()
@@ -108,9 +112,11 @@ def _try_sub_jobs(
     can has another turn while it has tasks.
     """
     whole = ssn.statement()
+    failed: dict[str, set[str]] = defaultdict(set)
     while sheet.sub_jobs:
         sub_job, tasks = sheet.next_sub_job()
-        part = Attempt(ssn, job, sub_job, queue, tasks, ssn.statement()).run()
+        roles = failed[sub_job.id]
+        part = Attempt(ssn, job, sub_job, queue, tasks, ssn.statement(), roles).run()
         if not part:
             continue
         whole.merge(part)

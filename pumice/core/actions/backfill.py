@@ -3,6 +3,7 @@ backfill: place the tasks that ask for nothing.
 
 They take no resources but a pod slot, so predicates alone decide where they may go, and no limit
 of the queue concerns them. As soon as their job is ready, all of it that is allocated is sent out.
+One that was promised a place by an action before is placed on what there is now.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ class Backfill:
 
 def ordered(ssn: Session) -> Iterator[tuple[JobInfo, Task]]:
     """Yield the tasks to place. The order of the queues is settled once."""
-    turns = Turns(ssn, (job for job in ssn.active if _has_any(job) and ssn.is_valid(job)))
+    candidates = [job for job in ssn.active if _has_any(job) and ssn.is_valid(job)]
+    for candidate in candidates:
+        _take_back_promises(ssn, candidate)
+    turns = Turns(ssn, candidates)
     while (queue := turns.next_queue()) is not None:
         while (job := turns.next_job(queue)) is not None:
             for task in sorted(filter(_is_eligible, job.tasks.values()), key=ssn.task_key):
@@ -46,7 +50,14 @@ def ordered(ssn: Session) -> Iterator[tuple[JobInfo, Task]]:
 
 
 def _has_any(job: JobInfo) -> bool:
-    return not job.is_pending and job.counts.total.pending_best_effort > 0
+    total = job.counts.total
+    return not job.is_pending and total.best_effort > 0 and total.pending + total.waiting > 0
+
+
+def _take_back_promises(ssn: Session, job: JobInfo) -> None:
+    for task in list(job.tasks.values()):
+        if task.status is Status.PIPELINED and task.cls.best_effort:
+            ssn.space.take_back([task], [ssn.nodes.index[task.node]])
 
 
 def _is_eligible(task: Task) -> bool:

@@ -35,7 +35,8 @@ class Attempt:
     queue: QueueInfo
     tasks: deque[Task]
     statement: Statement
-    failed_roles: set[str] = field(default_factory=set)
+    #: roles of which a task has found no node; the others of them are not tried
+    failed_roles: set[str]
     put_off: deque[Task] = field(default_factory=deque)
     placed: int = 0
     #: how many were placed when tasks were last put off until the end
@@ -123,6 +124,11 @@ class Attempt:
                 return self._fail(view, tasks[number:])
             self.statement.pipeline([task], picks, evicted=False)
             self.placed += 1
+            self.ready = self._is_ready()
+            if self.ready or not view.grouped:
+                # The job was ready before; or beside this one the next may find an idle node.
+                self.tasks.extendleft(reversed(tasks[number + 1 :]))
+                return self.ready
         return False
 
     def _follow_nomination(self, view: ClassView, task: Task) -> bool:

@@ -23,8 +23,9 @@ Row = tuple[tuple[bool, OrderKey], SubJob, deque[Task]]
 class Worksheet:
     """The tasks of a job that are to be placed."""
 
-    #: of a job that is its own sub-job
+    #: of a job that is its own sub-job; roles that have failed stay so for all of its turns
     tasks: deque[Task] = field(default_factory=deque)
+    failed_roles: set[str] = field(default_factory=set)
     #: of a job with sub-jobs: a heap by whether required, then by order
     sub_jobs: list[Row] = field(default_factory=list)
     required: frozenset[str] = frozenset()

@@ -219,6 +219,7 @@ class JobInfo:
         "phase",
         "policies",
         "preemptable",
+        "promised",
         "sub_jobs",
         "task_min_available",
         "tasks",
@@ -231,9 +232,10 @@ class JobInfo:
         self.tasks: dict[PodUid, Task] = {}
         self.counts = Counts()
         self.sub_jobs: dict[str, SubJob] = {}
-        #: sums of requests: of tasks in allocated statuses, of waiting ones, of those among
-        #: them that a gate holds, and of all
+        #: sums of requests: of tasks in allocated statuses, of those that are promised room, of
+        #: waiting ones, of those among them that a gate holds, and of all
         self.allocated = _NOTHING
+        self.promised = _NOTHING
         self.pending_request = _NOTHING
         self.gated = _NOTHING
         self.total_request = _NOTHING
@@ -278,8 +280,8 @@ class JobInfo:
 
     @property
     def order(self) -> tuple[float, str]:
-        """Return the sort key among jobs that no plugin tells apart."""
-        return (self.created, self.uid)
+        """Return the sort key among jobs that no plugin tells apart: by age, then by name."""
+        return (self.created, self.key)
 
     @property
     def is_pending(self) -> bool:
@@ -296,8 +298,9 @@ class JobInfo:
         other.created, other.phase = self.created, self.phase
         other.tasks, other.counts = dict(self.tasks), self.counts.clone()
         other.sub_jobs = dict(self.sub_jobs)
-        other.allocated, other.pending_request = self.allocated, self.pending_request
-        other.gated, other.total_request = self.gated, self.total_request
+        other.allocated, other.promised = self.allocated, self.promised
+        other.pending_request, other.gated = self.pending_request, self.gated
+        other.total_request = self.total_request
         return other
 
     def assign(self, task: Task) -> Task:
@@ -351,6 +354,8 @@ class JobInfo:
     def _charge(self, task: Task, amount: Floats) -> None:
         if task.status & ALLOCATED_STATUSES:
             self.allocated = plus(self.allocated, amount)
+        elif task.status is Status.PIPELINED:
+            self.promised = plus(self.promised, amount)
         elif task.status is Status.PENDING:
             self.pending_request = plus(self.pending_request, amount)
             if task.gates and is_held_back(task):

@@ -28,6 +28,7 @@ from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.signatures import Signature
 from pumice.core.requests import pod_requests
 from pumice.core.resources import Floats, ResourceSpace, is_empty
+from pumice.core.selectors import parse_int64
 from pumice.core.timestamps import moment
 
 
@@ -222,11 +223,10 @@ def is_preemptable(
 
 def _priority(pod: Pod) -> int:
     """Return the annotation's number, else the pod's, else 1."""
-    text = (pod.metadata.annotations or {}).get(names.TASK_PRIORITY, "")
-    try:
-        return int(text)
-    except ValueError:
-        return 1 if pod.spec.priority is None else pod.spec.priority
+    number = parse_int64((pod.metadata.annotations or {}).get(names.TASK_PRIORITY, ""))
+    if number is not None:
+        return number
+    return 1 if pod.spec.priority is None else pod.spec.priority
 
 
 def _status(pod: Pod) -> Status:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pumice.core.conf import Arguments
 from pumice.core.extension import Victims, Vote
 from pumice.core.ids import JobKey
+from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import Task
 from pumice.core.resources import EPSILON, Floats, minus, plus, share
 from pumice.core.session import Session
@@ -32,7 +33,7 @@ class Drf:
     def on_session_open(self, ssn: Session) -> None:
         """Register the order of jobs, and who may be evicted."""
         self.total = [(row, t) for row, t in enumerate(ssn.total.tolist()) if t >= EPSILON]
-        ssn.points.job_order[NAME] = lambda job: self.share(job.allocated)
+        ssn.points.job_order[NAME] = lambda job: self.share(held(job))
 
         def preemptable(preemptor: Task, candidates: Sequence[Task]) -> Victims:
             return self.victims(ssn, preemptor, candidates), Vote.PERMIT
@@ -42,9 +43,9 @@ class Drf:
     def on_session_close(self, ssn: Session) -> None:
         """Say nothing."""
 
-    def share(self, allocated: Floats) -> float:
+    def share(self, held: Floats) -> float:
         """Return the dominant share of what a job holds."""
-        amounts = allocated.tolist()
+        amounts = held.tolist()
         size = len(amounts)
         return max((share(amounts[row], t) for row, t in self.total if row < size), default=0.0)
 
@@ -53,7 +54,7 @@ class Drf:
         own = ssn.job(preemptor.job)
         if own is None:
             return []
-        wanted = self.share(plus(own.allocated, preemptor.cls.req))
+        wanted = self.share(plus(held(own), preemptor.cls.req))
         left: dict[JobKey, Floats] = {}
         victims = []
         for task in candidates:
@@ -61,8 +62,13 @@ class Drf:
             if job is None:
                 continue
             # What is taken off stays off, whether or not the task is chosen.
-            left[job.key] = minus(left.get(job.key, job.allocated), task.cls.req)
+            left[job.key] = minus(left.get(job.key, held(job)), task.cls.req)
             theirs = self.share(left[job.key])
             if wanted < theirs or abs(wanted - theirs) <= TOLERANCE:
                 victims.append(task)
         return victims
+
+
+def held(job: JobInfo) -> Floats:
+    """Return what a job holds, what it is promised in this session included."""
+    return plus(job.allocated, job.promised) if job.promised.size else job.allocated

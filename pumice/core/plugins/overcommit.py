@@ -63,6 +63,7 @@ class Overcommit:
         numbers = {f"minimum {self.names[row]}": float(least[row]) for row in short}
         numbers |= {f"let in {self.names[row]}": float(wanted[row] - least[row]) for row in short}
         numbers |= {f"limit {self.names[row]}": float(self.idle[row]) for row in short}
+        numbers |= {f"cluster {self.names[row]}": float(self.total[row]) for row in short}
         message = f"resource in cluster is overused: {over}"
         detail = ", ".join(self._in_words(row, least) for row in short)
         return Vote.REJECT, Reason("enqueue", NAME, message, numbers, detail=detail)

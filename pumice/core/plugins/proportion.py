@@ -35,6 +35,7 @@ from pumice.core.resources import (
     pad,
     plus,
     share,
+    whole_units,
 )
 from pumice.core.session import Session
 
@@ -86,6 +87,7 @@ class Proportion:
         fill(list(self.queues.values()), ssn.total)
         for attr in self.queues.values():
             attr.limit = attr.deserved.tolist()
+        ssn.findings.deserved = {name: attr.limit for name, attr in self.queues.items()}
         self._register(ssn)
 
     def _register(self, ssn: Session) -> None:
@@ -125,13 +127,18 @@ class Proportion:
                 return False
         by_capacity = not any(self._is_capped(queue, row) for row in range(len(attr.limit)))
         message = f"queue {queue.name} holds all that it deserves"
-        self.limits[queue.name] = Limit(message, by_capacity)
+        numbers = {
+            f"{word} {name}": amount
+            for word, amounts in (("held", attr.allocated), ("deserved", attr.limit))
+            for name, amount in zip(self.names, amounts, strict=True)
+        }
+        self.limits[queue.name] = Limit(message, by_capacity, NAME, numbers)
         return True
 
     def allocatable(self, queue: QueueInfo, cls: TaskClass, n: int) -> int:
         """Return how many tasks the queue may have within its due; none if it is not open."""
         if not queue.is_open:
-            self.limits[queue.name] = Limit(f"queue {queue.name} is not open")
+            self.limits[queue.name] = Limit(f"queue {queue.name} is not open", plugin=NAME)
             return 0
         return self.affordable(queue, cls, n)
 
@@ -156,9 +163,11 @@ class Proportion:
     def _explain(self, queue: QueueInfo, row: int) -> None:
         attr = self.queues[queue.name]
         name = self.names[row]
-        held, due = as_text(name, attr.allocated[row]), as_text(name, attr.limit[row])
+        numbers = {f"held {name}": attr.allocated[row], f"deserved {name}": attr.limit[row]}
+        held, due = (as_text(name, amount) for amount in numbers.values())
         message = f"queue {queue.name} holds {held} of the {due} {name} that it deserves"
-        self.limits[queue.name] = Limit(message, by_capacity=not self._is_capped(queue, row))
+        by_capacity = not self._is_capped(queue, row)
+        self.limits[queue.name] = Limit(message, by_capacity, NAME, numbers)
 
     def _is_capped(self, queue: QueueInfo, row: int) -> bool:
         """Return whether the queue's own capability, and not the cluster, sets its due."""
@@ -252,6 +261,14 @@ def fill(queues: Sequence[Attributes], total: Floats) -> None:
     In each round all queues that are not met see the same rest. A queue is met when it has what
     it asks for, or when a round has brought it nothing.
     """
+    _pour(queues, total)
+    for queue in queues:
+        # What a queue may have is compared strictly: its last task must not fail by the rounding
+        # of thirds and sevenths.
+        queue.deserved = whole_units(queue.deserved)
+
+
+def _pour(queues: Sequence[Attributes], total: Floats) -> None:
     remaining = total
     unmet = list(queues)
     while weights := sum(queue.weight for queue in unmet):

@@ -17,8 +17,7 @@ import numpy as np
 
 from pumice.core import extension
 from pumice.core.conf import Arguments
-from pumice.core.extension import BatchNodeOrder, Event, EventHandler
-from pumice.core.model.peers import Peers
+from pumice.core.extension import BatchNodeOrder
 from pumice.core.model.signatures import PodTerm, Signature
 from pumice.core.model.tasks import TaskClass
 from pumice.core.plugins.nodeorder import load, ranking
@@ -69,11 +68,10 @@ class NodeOrder:
         self.weights = Weights.parse(args)
 
     def on_session_open(self, ssn: Session) -> None:
-        """Register both orders, and what keeps the record of pods up to date."""
+        """Register both orders."""
         scores = Scores(ssn, self.weights)
         ssn.points.node_order[NAME] = extension.NodeOrder(scores.alone)
         ssn.points.batch_node_order[NAME] = BatchNodeOrder(scores.applies, scores.ranked)
-        ssn.listen(EventHandler(scores.placed, scores.removed))
 
     def on_session_close(self, ssn: Session) -> None:
         """Nothing to tell."""
@@ -97,19 +95,11 @@ class Scores:
         self._weights = weights
         self._nodes = ssn.nodes
         self._columns = ssn.nodes.columns
-        self._peers = Peers(self._columns, ssn.snapshot.population)
+        self._peers = ssn.peers
         self._static: dict[Signature, Static] = {}
         self._wishes: tuple[PodTerm, ...] | None = None
         gpu = [row for row, name in enumerate(ssn.names) if name == GPU]
         self._balanced_rows = (CPU, MEMORY, *gpu)
-
-    def placed(self, event: Event) -> None:
-        """Take note of pods that were placed."""
-        self._peers.place(event.cls.signature.presence, event.nodes)
-
-    def removed(self, event: Event) -> None:
-        """Take note of pods that were taken away."""
-        self._peers.place(event.cls.signature.presence, event.nodes, -1)
 
     def alone(self, cls: TaskClass, at: Ints, alloc: Floats, used: Floats) -> Floats:
         """Return what nodes score by themselves; shapes as in `extension.NodeOrder`."""

@@ -16,7 +16,6 @@ import numpy as np
 from pumice.core.conf import Arguments
 from pumice.core.extension import (
     Code,
-    Event,
     EventHandler,
     LivePredicate,
     PredicateResult,
@@ -78,7 +77,6 @@ class Predicates:
         ssn.points.predicate[NAME] = lambda cls: verdict(len(ssn.nodes), alone(cls.signature))
         ssn.points.live_predicate[NAME] = LivePredicate(together.applies, together.check)
         ssn.points.room[NAME] = Room(Code.UNSCHEDULABLE, SLOTS_TAKEN, slots.free)
-        ssn.listen(EventHandler(together.placed, together.removed))
         ssn.listen(EventHandler(slots.placed, slots.removed))
 
     def on_session_close(self, ssn: Session) -> None:
@@ -100,16 +98,8 @@ class PeerFilter:
         self._ssn = ssn
         self._alone = alone
         self._switches = switches
-        self._peers = Peers(ssn.nodes.columns, ssn.snapshot.population)
+        self._peers = ssn.peers
         self._repelling: tuple[PodTerm, ...] | None = None
-
-    def placed(self, event: Event) -> None:
-        """Take note of pods that were placed."""
-        self._peers.place(event.cls.signature.presence, event.nodes)
-
-    def removed(self, event: Event) -> None:
-        """Take note of pods that were taken away."""
-        self._peers.place(event.cls.signature.presence, event.nodes, -1)
 
     def applies(self, cls: TaskClass) -> bool:
         """Return whether other pods, there or to come, have a say about the class."""
