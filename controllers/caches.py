@@ -37,6 +37,7 @@ OF_JOBS: Final = Selector(labels=JOB_NAME)
 PLUGIN_RESOURCES: Final[Mapping[ObjectKind, Resource[Any]]] = {
     "ConfigMap": resources.CONFIG_MAPS,
     "NetworkPolicy": resources.NETWORK_POLICIES,
+    "Secret": resources.SECRETS,
     "Service": resources.SERVICES,
 }
 

@@ -20,17 +20,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any, Final
 
 from controllers.caches import Cache, Caches
 from controllers.job_commands import JobCommands
+from controllers.job_desk import Desk, timely
 from controllers.job_effects import Hands
+from controllers.job_metrics import JobMetrics
 from controllers.job_objects import ObjectHands
-from controllers.job_outcomes import Away, Refused, Stale
+from controllers.job_outcomes import Away, Made, Refused, Stale
 from controllers.job_view import JobView
 from controllers.rows import JobObject
 from pumice.core.api.batch import Job
@@ -40,12 +40,13 @@ from pumice.core.api.scheduling import PodGroup
 from pumice.core.jobs import delays, durations, events, policies
 from pumice.core.jobs import membership as m
 from pumice.core.jobs import types as t
-from pumice.core.jobs.reconcile import SYNCHRONISE, reconcile
+from pumice.core.jobs.reconcile import SYNCHRONISE, reconcile, remaining
 from pumice.kube import resources
 from pumice.kube.client import Client
 from pumice.kube.clock import Clock, SystemClock
 from pumice.kube.events import Recorder
 from pumice.kube.informer import Added, Deleted, Event, Updated
+from pumice.kube.metrics import Metrics
 from pumice.kube.retry import wait_s
 from pumice.kube.workqueue import WorkQueue
 
@@ -53,54 +54,18 @@ log = logging.getLogger(__name__)
 
 WORKERS: Final = 16
 MAX_REQUEUES: Final = 15
-QUIET_S: Final = 0.4
-"""How long a write of mere counters waits for more of them."""
 REST: Final = 10.0
 """Mere syncs of one Job rest this many times as long as the last one took to decide."""
 HURRY_S: Final = 0.05
 """The longest rest of a Job whose specification was changed."""
 BLOCKED_S: Final = (1.0, 60.0)
 """Shortest and longest wait for a pod's name that somebody else holds."""
-
-
-@dataclass(slots=True)
-class Desk:
-    """What is in progress for one Job, none of which must outlive the process."""
-
-    #: requests that wait, in order, each once
-    inbox: dict[t.Request, None] = field(default_factory=dict)
-    #: a sync is wanted
-    unsynced: bool = False
-    #: an order that failed and is tried again before anything new
-    again: t.Decision | None = None
-    delayed: delays.Waiting = field(default_factory=dict)
-    #: before this (monotonic) nothing is tried again, and no mere sync is made
-    rest_until: float = 0.0
-    #: when counters are written at the latest (monotonic); 0 where none wait
-    write_by: float = 0.0
-    #: when to look again whether a pod's name is free (monotonic); 0 where all are
-    look_at: float = 0.0
-    #: lengths of the series of refusals, of failures that do not count, of names taken
-    refusals: int = 0
-    outages: int = 0
-    blocked: int = 0
-    #: warnings of the last pass and of this one; a repetition tells nothing new
-    warned: set[t.RecordEvent] = field(default_factory=set)
-    warnings: set[t.RecordEvent] = field(default_factory=set)
-
-    def wants_sync(self, now: float) -> bool:
-        """Tell whether a sync is wanted, or due."""
-        return self.unsynced or 0 < self.write_by <= now or 0 < self.look_at <= now
-
-    def next_due(self) -> float | None:
-        """Return when there is something to do again, if nothing happens before."""
-        times = [delayed.due for delayed in self.delayed.values()]
-        syncs = [time for time in (self.write_by, self.look_at) if time]
-        if self.unsynced or self.again:
-            syncs.append(self.rest_until)
-        if syncs:
-            times.append(max(min(syncs), self.rest_until))
-        return min(times, default=None)
+OUTAGE_S: Final = (0.02, 5.0)
+"""Shortest and longest wait after a failure that does not count."""
+REFUSED_S: Final = (0.005, 1000.0)
+"""The same after one that counts."""
+SPARE_S: Final = 30.0
+"""The longest wait for pods that were refused and that the Job can do without."""
 
 
 class JobController:
@@ -111,6 +76,7 @@ class JobController:
         client: Client,
         caches: Caches,
         recorder: Recorder,
+        metrics: Metrics,
         *,
         workers: int = WORKERS,
         max_requeues: int = MAX_REQUEUES,
@@ -118,6 +84,7 @@ class JobController:
     ) -> None:
         self._caches = caches
         self._recorder = recorder
+        self._metrics = JobMetrics(metrics)
         self._max_requeues = max_requeues
         self._clock = clock or SystemClock()
         self.view = JobView(caches)
@@ -230,10 +197,10 @@ class JobController:
 
     async def _clear(self, key: str, desk: Desk) -> None:
         """Work until the desk is empty or something failed; orders first, one sync at the end."""
-        resting = self._clock.monotonic() < desk.rest_until
-        if desk.again and not resting and not await self._attempt(key, desk, desk.again):
-            return
-        while desk.inbox:
+        for decision in list(desk.again) if self._clock.monotonic() >= desk.rest_until else ():
+            if decision in desk.again and not await self._try_again(key, desk, decision):
+                return
+        while desk.inbox and self._job(key, desk):
             request = next(iter(desk.inbox))
             del desk.inbox[request]
             if not await self._answer(key, desk, request):
@@ -242,9 +209,18 @@ class JobController:
         if desk.wants_sync(now) and now >= desk.rest_until:
             await self._attempt(key, desk, SYNCHRONISE)
 
+    async def _try_again(self, key: str, desk: Desk, decision: t.Decision) -> bool:
+        """Do what is left to do of an action that failed on the way."""
+        job = self._job(key, desk)
+        if job and remaining(decision, job) == SYNCHRONISE:
+            del desk.again[decision]
+            desk.unsynced = True
+            return True
+        return await self._attempt(key, desk, decision)
+
     async def _answer(self, key: str, desk: Desk, request: t.Request) -> bool:
         """Decide on a request as the Job is now; mere syncs are left for the end."""
-        job = self.view.job(key)
+        job = self._job(key, desk)
         if job is None:
             return False
         decision = policies.decide(request, job)
@@ -262,7 +238,7 @@ class JobController:
 
     async def _attempt(self, key: str, desk: Desk, decision: t.Decision) -> bool:
         """Run an action; where it fails, keep it for later and return False."""
-        job = self.view.job(key)
+        job = self._job(key, desk)
         if job is None:
             return False
         try:
@@ -273,47 +249,68 @@ class JobController:
             return False
         except (Stale, Away) as error:
             log.info("job %s: %s: again: %s", key, decision.action, error)
-            self._keep(desk, decision, wait_s(desk.outages, base_s=0.02, cap_s=5.0))
-            desk.outages += 1
+            self._put_off(job, desk, decision, error)
             return False
         except Exception:
             # A mistake of ours: the queue tells of it and comes back, and then this is still to do.
             self._keep(desk, decision, 0.0)
             raise
-        desk.refusals = desk.outages = 0
+        if not desk.refused:
+            desk.refusals = desk.outages = 0
         if decision.action != t.SYNC:
-            desk.again = None
-            desk.delayed = delays.settled(desk.delayed, decision)
+            desk.is_done(decision)
         return True
 
     async def _run(self, job: Job, desk: Desk, decision: t.Decision) -> None:
         """Decide on the present state and carry it out."""
         began = self._clock.monotonic()
-        effects = reconcile(self.view.observed(job), decision, self._clock.now())
+        held = desk.held(began)
+        effects = reconcile(self.view.observed(job, held), decision, self._clock.now())
         now = self._clock.monotonic()
         if decision.action == t.SYNC:
             desk.unsynced = False
             desk.rest_until = now + (now - began) * REST
-        desk.warned, desk.warnings = desk.warnings, set()
-        blocked = await self._hands.carry_out(job, _timely(desk, effects, now))
+        desk.warned, desk.warnings = desk.warnings, set(desk.warnings) if held else set()
+        made = await self._hands.carry_out(job, timely(desk, effects, now))
+        if not made.refusal:
+            self._metrics.count(job, effects, self._clock.now())
         if decision.action != t.SYNC:
             self.view.look_again(job.metadata.uid)
         if any(isinstance(effect, t.PatchJob) for effect in effects):
             self._ask(job.metadata.key, events.SYNCED)
-        self._wait_for_names(job, desk, blocked)
+        self._wait_for_names(job, desk, made.blocked)
+        if made.refusal:
+            self._hold(job, desk, made, made.refusal)
+        elif not held or decision.action != t.SYNC:
+            desk.refused, desk.refused_until = frozenset(), 0.0
 
     def _refused(self, job: Job, desk: Desk, decision: t.Decision, error: Refused) -> None:
-        """Count a refusal; one too many, and the Job is terminated instead."""
+        """Have what was refused done again; one refusal too many, and the Job is terminated."""
         if error.event:
             self._tell(job, error.event)
-        if 0 <= self._max_requeues <= desk.refusals:
-            text = f"Job failed on action {decision.action} for retry limit reached"
-            self._tell(job, t.RecordEvent("Normal", "ExecuteAction", text))
-            desk.refusals, desk.again, desk.rest_until = 0, None, 0.0
-            self._ask(job.metadata.key, t.Request(action=t.TERMINATE))
-            return
-        self._keep(desk, decision, wait_s(desk.refusals, base_s=0.005, cap_s=1000.0))
-        desk.refusals += 1
+        if not self._is_over(job, desk, decision):
+            base_s, cap_s = REFUSED_S
+            self._keep(desk, decision, wait_s(desk.refusals, base_s=base_s, cap_s=cap_s))
+            desk.refusals += 1
+
+    def _is_over(self, job: Job, desk: Desk, decision: t.Decision) -> bool:
+        """Order the end of a Job that was refused something too often; tell whether it was."""
+        if not 0 <= self._max_requeues <= desk.refusals:
+            return False
+        text = f"Job failed on action {decision.action} for retry limit reached"
+        self._tell(job, t.RecordEvent("Normal", "ExecuteAction", text))
+        desk.again.clear()
+        desk.refusals, desk.rest_until = 0, 0.0
+        self._ask(job.metadata.key, t.Request(action=t.TERMINATE))
+        return True
+
+    def _put_off(self, job: Job, desk: Desk, decision: t.Decision, error: Stale | Away) -> None:
+        """Have what did not come through done again; tell what the server says if it goes on."""
+        if isinstance(error, Away) and error.event and desk.outages > 1:
+            self._tell(job, error.event)
+        base_s, cap_s = OUTAGE_S
+        self._keep(desk, decision, wait_s(desk.outages, base_s=base_s, cap_s=cap_s))
+        desk.outages += 1
 
     def _keep(self, desk: Desk, decision: t.Decision, seconds: float) -> None:
         """Have what failed done again after a while."""
@@ -321,7 +318,7 @@ class JobController:
         if decision.action == t.SYNC:
             desk.unsynced = True
         else:
-            desk.again = decision
+            desk.again[decision] = None
 
     def _wait_for_names(self, job: Job, desk: Desk, blocked: int) -> None:
         """Look again later where others hold names of pods; the caches may never show whose."""
@@ -335,6 +332,33 @@ class JobController:
             text = f"Error creating pods: {blocked} of their names belong to pods of others"
             self._tell(job, t.RecordEvent("Warning", "FailedCreate", text))
 
+    def _hold(self, job: Job, desk: Desk, made: Made, refusal: Refused) -> None:
+        """
+        Hold back pods that were refused, and go on with the rest of the Job meanwhile.
+
+        A refusal counts while the pods that there are do not make up the minimum. A Job that has
+        them lives on without the others, however long these are refused.
+        """
+        if refusal.event:
+            self._tell(job, refusal.event)
+        there = job.status.pending + job.status.running + job.status.succeeded
+        has_minimum = there >= job.spec.min_available
+        if refusal.counts and not has_minimum:
+            if self._is_over(job, desk, SYNCHRONISE):
+                return
+            wait = wait_s(desk.refusals, base_s=REFUSED_S[0], cap_s=REFUSED_S[1])
+            desk.refusals += 1
+        else:
+            cap_s = SPARE_S if has_minimum else OUTAGE_S[1]
+            wait = wait_s(desk.outages, base_s=OUTAGE_S[0], cap_s=cap_s)
+            desk.outages += 1
+        desk.refused, desk.refused_until = made.refused, self._clock.monotonic() + wait
+        desk.unsynced = True  # What could be made is to be counted.
+
+    def _job(self, key: str, desk: Desk) -> Job | None:
+        """Return the Job of a desk; None where its name stands for another one by now."""
+        return self.view.job(key) if self.desks.get(key) is desk else None
+
     def _tell(self, job: Job, event: t.RecordEvent) -> None:
         """Record an event; a warning that the last pass gave as well is not repeated."""
         desk = self.desks.get(job.metadata.key)
@@ -343,15 +367,3 @@ class JobController:
             if event in desk.warned:
                 return
         self._recorder.record(resources.JOBS, job.metadata, event.type, event.reason, event.message)
-
-
-def _timely(desk: Desk, effects: Sequence[t.Effect], now: float) -> Sequence[t.Effect]:
-    """Leave out a write of counters alone until its time has come."""
-    writes = [e for e in effects if isinstance(e, t.PatchStatus)]
-    if writes and not any(e.urgent for e in writes):
-        if not desk.write_by:
-            desk.write_by = now + QUIET_S
-        if now < desk.write_by:
-            return [e for e in effects if not isinstance(e, t.PatchStatus)]
-    desk.write_by = 0.0
-    return effects

@@ -1,25 +1,30 @@
 """
 Carry out what the core decided for a Job: API calls, in order, answers fed back to the caches.
 
-Effects of one kind that stand together go out in parallel; the first failure ends the batch, and
-nothing after it is done. "Exists already" and "gone already" are successes: the caches were a
-moment behind. Whatever fails otherwise comes out as one of three errors, because they are answered
-differently: `Refused` counts against the action's tries, `Stale` asks for a look at fresher
-caches, and `Away` waits for the API server however long it takes.
+Effects of one kind that stand together go out in parallel, a bounded number at a time; the first
+failure ends the batch, and nothing after it is done. "Exists already" and "gone already" are
+successes: the caches were a moment behind. Whatever fails otherwise comes out as one of three
+errors, because they are answered differently: `Refused` counts against the action's tries, `Stale`
+asks for a look at fresher caches, and `Away` waits for the API server however long it takes.
+
+A pod that is refused does not keep the others from being made. Which they are is returned, and
+what comes after the pods, being the count of them, is left for the next look.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import groupby
 from typing import Protocol, TypeVar
 
 import msgspec
 
 from controllers.job_objects import ObjectHands
-from controllers.job_outcomes import Away, Record, Refused, Stale
+from controllers.job_outcomes import Away, Made, Record, Refused, Stale
 from pumice.core import names
 from pumice.core.api.batch import Job
 from pumice.core.api.core import Pod
@@ -45,6 +50,9 @@ from pumice.kube.patches import MergePatch
 from pumice.kube.resources import PersistentVolumeClaim, Resource
 
 IN_FLIGHT = 50
+"""Requests of all Jobs together that wait for their answers, at most."""
+REFUSED_ALIKE = 10
+"""After so many refused pods of a task the rest of its pods is not tried."""
 _TRANSIENT = (Disconnected, TooManyRequests, ServerError, Unauthorized, Gone)
 _FAILED = {
     t.CreatePod: ("FailedCreate", "Error creating pods: "),
@@ -58,6 +66,7 @@ _FAILED = {
     t.DeleteObject: ("PluginError", "Execute plugin when job delete failed, err: "),
 }
 
+E = TypeVar("E", bound=t.Effect)
 C = TypeVar("C", Pod, PodGroup, PersistentVolumeClaim)
 D = TypeVar("D", Pod, PodGroup)
 
@@ -97,19 +106,48 @@ class Hands:
         self._in_flight = in_flight
         self._slots = asyncio.Semaphore(in_flight)
 
-    async def carry_out(self, job: Job, effects: Iterable[t.Effect]) -> int:
-        """Do all in order; return how many pods' names somebody else holds."""
-        blocked = 0
-        for _, alike in groupby(effects, key=type):
-            blocked += sum(await self._batch(job, list(alike)))
-        return blocked
+    async def carry_out(self, job: Job, effects: Iterable[t.Effect]) -> Made:
+        """Do all in order; return what has become of the pods to be made."""
+        made = Made()
+        for kind, alike in groupby(effects, key=type):
+            if kind is t.CreatePod:
+                made = await self._create_pods(
+                    job, [e for e in alike if isinstance(e, t.CreatePod)]
+                )
+                if made.refusal:
+                    break
+            else:
+                await self._in_parallel(job, list(alike), partial(self._do, job))
+        return made
 
-    async def _batch(self, job: Job, effects: Sequence[t.Effect]) -> list[int]:
+    async def _create_pods(self, job: Job, pods: Sequence[t.CreatePod]) -> Made:
+        """Create pods; those that are refused do not stop the others."""
+        blocked = 0
+        refusals: dict[str, Refused] = {}
+        by_task: Counter[str] = Counter()
+        tried: set[str] = set()
+
+        async def create(pod: t.CreatePod) -> None:
+            nonlocal blocked
+            if by_task[pod.task] >= REFUSED_ALIKE:
+                return
+            tried.add(pod.name)
+            try:
+                blocked += await self._do(job, pod)
+            except Refused as error:
+                refusals[pod.name] = error
+                by_task[pod.task] += 1
+
+        await self._in_parallel(job, pods, create)
+        refused = [pod.name for pod in pods if pod.name in refusals or pod.name not in tried]
+        first = next((refusals[name] for name in refused if name in refusals), None)
+        return Made(blocked, frozenset(refused), first)
+
+    async def _in_parallel(
+        self, job: Job, effects: Sequence[E], do: Callable[[E], Awaitable[object]]
+    ) -> None:
         """Do effects of one kind, a few at a time, until one fails."""
-        if len(effects) == 1:
-            return [await self._do(job, effects[0])]
         left = iter(effects)
-        done: list[int] = []
         errors: list[Refused | Stale | Away] = []
 
         async def work() -> None:
@@ -118,31 +156,35 @@ class Hands:
                     return
                 try:
                     async with self._slots:
-                        done.append(await self._do(job, effect))
+                        await do(effect)
                 except (Refused, Stale, Away) as error:
                     errors.append(error)
 
-        async with asyncio.TaskGroup() as group:
-            for n in range(min(self._in_flight, len(effects))):
-                group.create_task(work(), name=f"job {job.metadata.key}: {n}")
+        if len(effects) == 1:
+            await work()
+        else:
+            async with asyncio.TaskGroup() as group:
+                for n in range(min(self._in_flight, len(effects))):
+                    group.create_task(work(), name=f"job {job.metadata.key}: {n}")
         if errors:
             # A refusal says more than an outage or a race that came with it.
             raise next((e for e in errors if isinstance(e, Refused)), errors[0])
-        return done
 
     async def _do(self, job: Job, effect: t.Effect) -> int:
         """Do one effect; return 1 where it found its name taken."""
         try:
             return await self._send(job, effect)
         except _TRANSIENT as error:
-            raise Away(str(error)) from error
+            if not _is_told(error):
+                raise Away(str(error)) from error
+            event = _event(effect, error)
+            if isinstance(effect, t.CreatePod):
+                raise Refused(str(error), event, counts=False) from error
+            raise Away(str(error), event) from error
         except Conflict as error:
             raise Stale(str(error)) from error
         except KubeError as error:
-            text = error.message if isinstance(error, ApiError) else str(error)
-            reason, prefix = _FAILED.get(type(effect), ("JobStatusError", ""))
-            event = t.RecordEvent("Warning", reason, prefix + (text or str(error)))
-            raise Refused(str(error), event) from error
+            raise Refused(str(error), _event(effect, error)) from error
 
     async def _send(self, job: Job, effect: t.Effect) -> int:
         """Send one effect's request."""
@@ -236,3 +278,15 @@ class Hands:
         except NotFound:
             return
         self._observer.changed(changed)
+
+
+def _is_told(error: KubeError) -> bool:
+    """Tell whether an outage is one that the server explains: a webhook that does not answer."""
+    return isinstance(error, ServerError) and error.status == 500
+
+
+def _event(effect: t.Effect, error: KubeError) -> t.RecordEvent:
+    """Return what the owner of the Job is told."""
+    text = error.message if isinstance(error, ApiError) else str(error)
+    reason, prefix = _FAILED.get(type(effect), ("JobStatusError", ""))
+    return t.RecordEvent("Warning", reason, prefix + (text or str(error)))

@@ -1,5 +1,5 @@
 """
-Carry out what Job plugins want beside pods: ConfigMaps, Services, NetworkPolicies.
+Carry out what Job plugins want beside pods: ConfigMaps, Secrets, Services, NetworkPolicies.
 
 Their names follow from the Job's, so somebody else may hold one:
 
@@ -16,12 +16,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+from controllers import job_keys
 from controllers.caches import PLUGIN_RESOURCES
 from controllers.job_outcomes import Record, Refused, Stale
 from pumice.core.api.batch import Job
 from pumice.core.api.meta import OwnerReference
 from pumice.core.jobs import membership as m
 from pumice.core.jobs import types as t
+from pumice.core.jobs.objects import following
 from pumice.kube.client import Client, Preconditions
 from pumice.kube.errors import AlreadyExists, Conflict, NotFound
 from pumice.kube.patches import JsonPatch
@@ -55,16 +57,19 @@ class ObjectHands:
     async def create(self, job: Job, effect: t.CreateObject) -> None:
         """Create an object, or find out whose it is that has its name."""
         resource, namespace = PLUGIN_RESOURCES[effect.kind], job.metadata.namespace
+        body = effect.body
+        if effect.draws_keys:
+            body = {**body, "data": {**body["data"], **await job_keys.draw()}}
         try:
-            obj = await self._client.create(resource, namespace, effect.body)
+            obj = await self._client.create(resource, namespace, body)
         except AlreadyExists:
             await self._meet(job, effect)
         else:
             self._observer.object_changed(effect.kind, obj)
 
     async def replace(self, job: Job, effect: t.ReplaceData) -> None:
-        """Replace all data; one that is gone, or another by now, is looked at afresh."""
-        steps = [{"op": "add", "path": "/data", "value": dict(effect.data)}]
+        """Replace data; one that is gone, or another by now, is looked at afresh."""
+        steps = _steps(effect.kind, effect.data)
         obj = await self._patch(job, effect.kind, effect.name, effect.uid, steps)
         self._observer.object_changed(effect.kind, obj)
 
@@ -100,13 +105,13 @@ class ObjectHands:
 
     async def _take_over(self, job: Job, effect: t.CreateObject, obj: Any) -> None:
         """Make an object of the Job what it should be: labelled, so that the caches show it."""
-        labels, data = obj.metadata.labels or {}, effect.body.get("data")
+        labels, data = obj.metadata.labels or {}, following(effect.kind, effect.body.get("data"))
         wanted = labels | effect.body["metadata"]["labels"]
-        steps = []
+        steps: list[Mapping[str, Any]] = []
         if wanted != labels:
             steps.append({"op": "add", "path": "/metadata/labels", "value": wanted})
-        if data is not None and data != obj.data:
-            steps.append({"op": "add", "path": "/data", "value": data})
+        if data and data != following(effect.kind, obj.data):
+            steps += _steps(effect.kind, data)
         if steps:
             obj = await self._patch(job, effect.kind, effect.name, obj.metadata.uid, steps)
         self._observer.object_changed(effect.kind, obj)
@@ -122,6 +127,13 @@ class ObjectHands:
             )
         except NotFound as error:
             raise Stale(str(error)) from error
+
+
+def _steps(kind: t.ObjectKind, data: Mapping[str, str]) -> list[Mapping[str, Any]]:
+    """Return the patch that sets those data that follow the Job."""
+    if kind == "Secret":
+        return [{"op": "add", "path": f"/data/{key}", "value": data[key]} for key in data]
+    return [{"op": "add", "path": "/data", "value": dict(data)}]
 
 
 def _names(owner: OwnerReference | None, job: Job) -> bool:

@@ -37,8 +37,8 @@ class JobView:
         job = self._caches.jobs.get(key)
         return None if job is None else defaults(job)
 
-    def observed(self, job: Job) -> Observed:
-        """Return all that the core asks about."""
+    def observed(self, job: Job, held: frozenset[str] = frozenset()) -> Observed:
+        """Return all that the core asks about; pods that are held count as names taken."""
         meta = job.metadata
         owned = self._caches.pods_by_owner.get(meta.uid).values()
         pods = {pod.metadata.name: self._leaving(pod) for pod in owned}
@@ -46,7 +46,7 @@ class JobView:
         return Observed(
             job=job,
             pods=pods,
-            taken=self._taken(job, pods),
+            taken=self._taken(job, pods) | held,
             group=self._group(job),
             queue=self._caches.queues.get(job.spec.queue),
             claims=frozenset(claims),

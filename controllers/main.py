@@ -93,7 +93,9 @@ class Controllers:
         )
         self.queues = QueueController(client, self.caches, self.events, metrics, clock=clock)
         self.groups = PodGroupController(client, self.caches, self.events, clock=clock)
-        self.jobs = JobController(client, self.caches, self.events, workers=workers, clock=clock)
+        self.jobs = JobController(
+            client, self.caches, self.events, metrics, workers=workers, clock=clock
+        )
         self.garbage = GarbageCollector(client, self.caches, clock=clock)
 
     async def run(self) -> None:

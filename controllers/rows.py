@@ -8,9 +8,9 @@ import msgspec
 
 from pumice.core.api.core import Pod, PodSpec
 from pumice.core.jobs.membership import owner_uid
-from pumice.core.jobs.objects import fingerprint
+from pumice.core.jobs.objects import fingerprint, following
 from pumice.core.names import GROUP_NAME
-from pumice.kube.resources import ConfigMap, Plain, ReplicaSet, StatefulSet
+from pumice.kube.resources import ConfigMap, Plain, ReplicaSet, Secret, StatefulSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class JobObject:
     #: `namespace/name` and uid of the Job
     job: str
     job_uid: str
-    #: fingerprint of its data
+    #: fingerprint of those of its data that follow the Job
     data: str
     is_leaving: bool
 
@@ -53,9 +53,15 @@ def job_object(obj: Plain) -> JobObject:
         uid=meta.uid,
         job=f"{meta.namespace}/{owner.name}" if owner else "",
         job_uid=owner_uid(meta),
-        data=fingerprint(obj.data if isinstance(obj, ConfigMap) else None),
+        data=fingerprint(_following(obj)),
         is_leaving=meta.deletion_timestamp is not None,
     )
+
+
+def _following(obj: Plain) -> dict[str, str]:
+    if isinstance(obj, Secret):
+        return following("Secret", obj.data)
+    return following("ConfigMap", obj.data if isinstance(obj, ConfigMap) else None)
 
 
 def workload(obj: ReplicaSet | StatefulSet) -> Workload:

@@ -13,6 +13,8 @@ from typing import Final
 NAMESPACE: Final = "pumice-system"
 GATE_HELD: Final = "pumice.dev/held"
 MARKER_RESOURCE: Final = "pumice.dev/batch-pod"
+FREE_MARKER_RESOURCE: Final = "pumice.dev/free-pod"
+MARKERS: Final = frozenset({MARKER_RESOURCE, FREE_MARKER_RESOURCE})
 PLANNED_NODE: Final = "pumice.dev/planned-node"
 EXPECTED_DURATION: Final = "pumice.dev/expected-duration"
 
@@ -46,6 +48,7 @@ COOLDOWN_TIME: Final = "volcano.sh/cooldown-time"
 REVOCABLE_ZONE: Final = "volcano.sh/revocable-zone"
 JDB_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
 JDB_MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
+RESOURCE_GROUP: Final = "volcano.sh/resource-group"
 NUMA_POLICY: Final = "volcano.sh/numa-topology-policy"
 SLA_WAITING_TIME: Final = "volcano.sh/sla-waiting-time"
 SLA_WAITING_TIME_BARE: Final = "sla-waiting-time"
@@ -65,6 +68,8 @@ DEFAULT_SCHEDULER: Final = "volcano"
 BATCH_API: Final = "batch.volcano.sh/v1alpha1"
 SCHEDULING_API: Final = "scheduling.volcano.sh/v1beta1"
 BUS_API: Final = "bus.volcano.sh/v1alpha1"
+FLOW_API: Final = "flow.volcano.sh/v1alpha1"
+TOPOLOGY_API: Final = "topology.volcano.sh/v1alpha1"
 
 # Kubernetes.
 SYSTEM_CRITICAL_CLASSES: Final = frozenset({"system-cluster-critical", "system-node-critical"})

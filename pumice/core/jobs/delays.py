@@ -26,7 +26,8 @@ class Delayed:
 Waiting = Mapping[str, Delayed]
 """By the name of the pod whose event it was."""
 
-_JOB_LEVEL: Final = frozenset({t.ABORT, t.RESTART, t.TERMINATE, t.COMPLETE, t.RESUME})
+JOB_LEVEL: Final = frozenset({t.ABORT, t.RESTART, t.TERMINATE, t.COMPLETE, t.RESUME})
+"""Actions on the whole Job, each of which makes all that waits for another one pointless."""
 
 
 def scheduled(waiting: Waiting, decision: t.Decision, now: float) -> Waiting:
@@ -64,8 +65,8 @@ def settled(waiting: Waiting, decision: t.Decision) -> Waiting:
     off = set()
     for pod, delayed in waiting.items():
         request = delayed.request
-        if decision.action in _JOB_LEVEL:
-            same = request.action in _JOB_LEVEL
+        if decision.action in JOB_LEVEL:
+            same = request.action in JOB_LEVEL
         elif request.action != decision.action:
             same = False
         else:

@@ -38,10 +38,12 @@ def pod_changed(old: Pod | None, new: Pod, job: Job | None, peers: Iterable[Pod]
         completed = _is_completed(new, job, peers)
         return _request(new, "TaskCompleted" if completed else "OutOfSync")
     if phase in ("Running", "Pending"):
+        # A pod that runs when it is first seen may have been restarted while nobody looked.
+        is_judged = phase == before or (old is None and phase == "Running")
+        if is_judged and _is_failed(new, job, peers):
+            return _request(new, "TaskFailed")
         if phase != before:
             return _request(new, "PodRunning" if phase == "Running" else "PodPending")
-        if _is_failed(new, job, peers):
-            return _request(new, "TaskFailed")
     return _request(new, "OutOfSync")
 
 

@@ -1,10 +1,14 @@
 """
 Kill: remove pods of a Job, the whole or one target, and write what has become of it.
 
-Every pod is marked before it is deleted, so that its end raises no policy, and one that was marked
-when the controller died is replaced by whoever looks next. A kill of the whole Job raises
-status.version, which makes requests of older pods void, and removes the PodGroup and what plugins
-made: what comes next queues anew. Pods that are spared keep being counted.
+Every pod is marked before it is deleted, so that its end raises no policy. A kill of the whole Job
+raises status.version, which makes requests of older pods void, and removes the PodGroup and what
+plugins made: what comes next queues anew. Pods that are spared keep being counted.
+
+What is written in which order decides what a controller finds that takes over in mid-kill:
+
+    to Aborting, Completing, Terminating    status, marks, deletions    the phase goes on killing
+    to Restarting                           marks, status, deletions    marked pods are replaced
 """
 
 from __future__ import annotations
@@ -35,13 +39,13 @@ def kill(seen: t.Observed, step: state.Step, now: float) -> list[t.Effect]:
     retain = state.SOFT if last_retry else step.retain
     doomed = [pod for pod in _alive(seen.pods.values()) if m.phase_of(pod) not in retain]
     active = bool(doomed or step.goto or seen.group or seen.objects)
-    effects = _removals(doomed) + objects.remove(seen)
     status = msgspec.structs.replace(
         job.status,
         version=job.status.version + active,
         controlled_resources=plugins.without_resources(job.status.controlled_resources),
     )
-    effects += _status(seen, step, doomed, status, now)
+    effects = _removals(step, doomed, _status(seen, step, doomed, status, now))
+    effects += objects.remove(seen)
     if seen.group is not None:
         meta = seen.group.metadata
         effects.append(t.DeletePodGroup(meta.name, meta.uid))
@@ -65,22 +69,25 @@ def kill_target(
         if not doomed:
             return []
     doomed = list(_alive(doomed))
-    return _removals(doomed) + _status(seen, step, doomed, seen.job.status, now)
+    return _removals(step, doomed, _status(seen, step, doomed, seen.job.status, now))
 
 
 def _alive(pods: Iterable[Pod]) -> Iterable[Pod]:
     return (pod for pod in pods if not m.is_terminating(pod))
 
 
-def _removals(doomed: list[Pod]) -> list[t.Effect]:
-    """Mark all, then delete all: a kill that is cut short is finished as a replacement."""
+def _removals(step: state.Step, doomed: list[Pod], status: list[t.Effect]) -> list[t.Effect]:
+    """Mark all, then delete all, with the write of the status where it belongs."""
     named = [(pod.metadata.name, PodUid(pod.metadata.uid)) for pod in doomed]
     marks: list[t.Effect] = [
         t.MarkOutOfSync(*which)
         for which, pod in zip(named, doomed, strict=True)
         if not m.is_out_of_sync(pod)
     ]
-    return marks + [t.DeletePod(*which) for which in named]
+    deletions = [t.DeletePod(*which) for which in named]
+    if step.goto == "Restarting":
+        return [*marks, *status, *deletions]
+    return [*status, *marks, *deletions]
 
 
 def _running_duration(job: Job, status: JobStatus) -> str | None:
@@ -102,7 +109,7 @@ def _status(
             counters.add(pod)
     new = counters.written_to(status)
     new = msgspec.structs.replace(new, retry_count=old.retry_count + step.retry)
-    phase = step.goto or (step.settle(job.spec, new) if step.settle else old.state.phase)
+    phase = step.goto or (step.settle.phase_of(job.spec, new) if step.settle else old.state.phase)
     if phase and phase != old.state.phase:
         new = in_phase(new, phase, timestamps.stamp(now))
     if new == old:

@@ -33,8 +33,13 @@ def remove(seen: t.Observed) -> list[t.Effect]:
     return [_delete(key, has) for key, has in seen.objects.items()]
 
 
+def following(kind: t.ObjectKind, data: Mapping[str, str] | None) -> dict[str, str]:
+    """Return those data of an object that follow the Job; keys of a Secret stay as drawn."""
+    return {k: v for k, v in (data or {}).items() if kind != "Secret" or k == "config"}
+
+
 def fingerprint(data: Mapping[str, str] | None) -> str:
-    """Return a few characters that tell apart what two ConfigMaps hold."""
+    """Return a few characters that tell apart what two objects hold."""
     encoded = msgspec.json.encode(data or {}, order="sorted")
     return hashlib.sha256(encoded).hexdigest()[:32]
 
@@ -46,9 +51,10 @@ def _step(seen: t.Observed, want: t.Wanted) -> list[t.Effect]:
     if has is None:
         if key in seen.foreign:
             return []
-        return [t.CreateObject(want.kind, want.name, _body(seen.job, want), want.is_vital)]
-    data = want.content.get("data")
-    if data is None or fingerprint(data) == has.data:
+        body = _body(seen.job, want)
+        return [t.CreateObject(want.kind, want.name, body, want.is_vital, want.draws_keys)]
+    data = following(want.kind, want.content.get("data"))
+    if not data or fingerprint(data) == has.data:
         return []
     return [t.ReplaceData(want.kind, want.name, has.uid, data)]
 

@@ -3,14 +3,14 @@ The pods of a Job: a task's template, passed through untouched, under names that
 
 The template is raw JSON, so that fields of Kubernetes that we have never heard of reach the pod.
 What is laid over it: name, owner, labels and annotations, scheduler and priority class where the
-template names none, and the Job's volumes. The gate that holds the pod until it has a plan is put
-on by the API server at creation, not here.
+template names none, and the Job's volumes. The gate that holds the pod
+until it has a plan comes last, on the finished pod.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from typing import Protocol
 
 from pumice.core import names
 from pumice.core.api.batch import Job, TaskSpec
@@ -21,10 +21,19 @@ from pumice.core.jobs.templates import MAIN, containers, extend, mapping
 _COPIED = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
 _COPIED_LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
 _BUDGETS = (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE)
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def renderer(job: Job, task: TaskSpec, *, forwarding: bool = False) -> Callable[[int], Template]:
+class Render(Protocol):
+    """Renders one pod of a task."""
+
+    def __call__(self, index: int, node: str = "") -> Template:
+        """Return the pod's body; with a node, it may run on that one alone."""
+        ...
+
+
+def renderer(job: Job, task: TaskSpec, *, forwarding: bool = False) -> Render:
     """Return the function that renders the task's pods; what they share is made once."""
     template = mapping(task.template)
     meta = mapping(template.get("metadata"))
@@ -33,9 +42,9 @@ def renderer(job: Job, task: TaskSpec, *, forwarding: bool = False) -> Callable[
     spec = _spec(job, mapping(template.get("spec")))
     hooks = plugins.of(job)
     for plugin in hooks:
-        plugin.on_task(job, spec)
+        plugin.on_task(job, task, spec)
 
-    def render(index: int) -> Template:
+    def render(index: int, node: str = "") -> Template:
         own = {names.TASK_INDEX: str(index)}
         part = {}
         if task.partition_policy is not None:
@@ -51,10 +60,35 @@ def renderer(job: Job, task: TaskSpec, *, forwarding: bool = False) -> Callable[
             "spec": dict(spec) if hooks else spec,
         }
         for plugin in hooks:
-            plugin.on_pod(body)
-        return body
+            plugin.on_pod(index, body)
+        return _pinned(body, node) if node else body
 
     return render
+
+
+def held(body: Template) -> Template:
+    """
+    Return the pod behind our gate, or as it is where it must not be held.
+
+    The rule is that of the admission policy, which would put the gate on as well; but there it
+    costs a third of the creation.
+    """
+    spec = mapping(body.get("spec"))
+    annotations = mapping(mapping(body.get("metadata")).get("annotations"))
+    if (
+        spec.get("schedulerName") != names.DEFAULT_SCHEDULER
+        or spec.get("nodeName")
+        or annotations.get(names.QUEUE_ALLOCATION_GATE) == "true"
+        or any(mapping(gate).get("name") == names.GATE_HELD for gate in _gates(spec))
+    ):
+        return body
+    extend(spec, "schedulingGates", [{"name": names.GATE_HELD}])
+    return {**body, "spec": spec}
+
+
+def _gates(spec: Template) -> list[Template]:
+    gates = spec.get("schedulingGates")
+    return gates if isinstance(gates, list) else []
 
 
 def token(*parts: str) -> str:
@@ -65,6 +99,25 @@ def token(*parts: str) -> str:
         number, digit = divmod(number, len(_DIGITS))
         text += _DIGITS[digit]
     return text
+
+
+def _pinned(body: Template, node: str) -> Template:
+    """Return the body with a pin, as a release of a held pod adds it; nothing shared is changed."""
+    pin = {"key": "metadata.name", "operator": "In", "values": [node]}
+    spec = body["spec"]
+    affinity = mapping(spec.get("affinity"))
+    of_nodes = mapping(affinity.get("nodeAffinity"))
+    required = mapping(of_nodes.get(_REQUIRED))
+    # Any one of the terms is enough for a node, so each has to name it; an empty one allows none.
+    terms = [
+        {**term, "matchFields": [*term.get("matchFields", ()), pin]} if term else term
+        for term in required.get("nodeSelectorTerms") or ()
+    ]
+    required |= {"nodeSelectorTerms": terms or [{"matchFields": [pin]}]}
+    affinity |= {"nodeAffinity": of_nodes | {_REQUIRED: required}}
+    meta = body["metadata"]
+    annotations = meta["annotations"] | {names.PLANNED_NODE: node}
+    return {"metadata": meta | {"annotations": annotations}, "spec": spec | {"affinity": affinity}}
 
 
 def _annotations(job: Job, task: TaskSpec, forwarding: bool) -> dict[str, str]:

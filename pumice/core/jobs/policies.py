@@ -9,14 +9,11 @@ a Job or pods that are no more lead to a plain sync.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from pumice.core.api.batch import Event, Job, LifecyclePolicy
 from pumice.core.jobs import durations
 from pumice.core.jobs import types as t
-
-#: events that no policy can name, and that no `*` means
-INTERNAL: Final = frozenset({"", "OutOfSync", "CommandIssued", "PodRunning"})
+from pumice.core.jobs.event_table import kind_of
 
 
 def decide(request: t.Request, job: Job) -> t.Decision:
@@ -24,7 +21,7 @@ def decide(request: t.Request, job: Job) -> t.Decision:
     if request.action:
         return t.Decision(request.action, request)
     sync = t.Decision(t.SYNC, request)
-    if request.event in INTERNAL:
+    if not kind_of(request.event).answered:
         return sync
     if request.job_uid and request.job_uid != job.metadata.uid:
         return sync
@@ -74,7 +71,8 @@ def _match(request: t.Request, policies: Iterable[LifecyclePolicy]) -> Lifecycle
 
 def _names(policy: LifecyclePolicy, event: str) -> bool:
     """Tell whether the policy is for the event; one for PodPending must have a timeout."""
-    if event in INTERNAL or (event == "PodPending" and not policy.timeout):
+    kind = kind_of(event)
+    if not kind.answered or (kind.needs_timeout and not policy.timeout):
         return False
     named = {policy.event, *(policy.events or ())}
     return event in named or "*" in named

@@ -8,10 +8,11 @@ effects, so a lost or a doubled event does no harm.
 
 from __future__ import annotations
 
+from pumice.core.api.batch import Job
 from pumice.core.jobs import state
 from pumice.core.jobs.kill import kill, kill_target
 from pumice.core.jobs.sync import sync
-from pumice.core.jobs.types import SYNC, Decision, Effect, Observed, RecordEvent, Request
+from pumice.core.jobs.types import RESUME, SYNC, Decision, Effect, Observed, RecordEvent, Request
 
 SYNCHRONISE = Decision(SYNC, Request())
 
@@ -33,3 +34,13 @@ def reconcile(seen: Observed, decision: Decision, now: float) -> list[Effect]:
             return effects + kill(seen, step, now)
         case "kill target":
             return effects + kill_target(seen, step, decision, now)
+
+
+def remaining(decision: Decision, job: Job) -> Decision:
+    """
+    Return what is left to do of an action that failed on the way, as the Job is now.
+
+    Most are simply done again. A resumed Job that restarts already would lose what it has kept.
+    """
+    is_resumed = decision.action == RESUME and job.status.state.phase == "Restarting"
+    return SYNCHRONISE if is_resumed else decision

@@ -16,7 +16,8 @@ The phases of a Job, as one table.
     left. A command other than a restart that reaches a restarting Job is swallowed, as in Volcano.
 
 Each cell says how pods are treated (`sync` makes what is missing, `kill` removes), which phase the
-Job takes, and which rule settles the phase from the counters afterwards.
+Job takes, and which rule settles the phase from the counters afterwards. docs/job-states.md shows
+the table in full; `pumice.core.jobs.state_page` writes it.
 """
 
 from __future__ import annotations
@@ -32,8 +33,16 @@ Retained = frozenset[str]
 SOFT: Final[Retained] = frozenset({"Succeeded", "Failed"})
 NONE: Final[Retained] = frozenset()
 
-Settle = Callable[[JobSpec, JobStatus], JobPhase]
-"""A rule: the phase that a status with fresh counters should have."""
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How fresh counters settle the phase."""
+
+    #: what cells call it
+    letter: str
+    phase_of: Callable[[JobSpec, JobStatus], JobPhase]
+    #: the phases it may leave for, each with the reason; otherwise the Job stays
+    outcomes: Mapping[JobPhase, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,7 @@ class Step:
     retain: Retained = NONE
     #: the phase to take, counters aside; None: let `settle` say
     goto: JobPhase | None = None
-    settle: Settle | None = None
+    settle: Rule | None = None
     #: spend one of the Job's retries
     retry: bool = False
 
@@ -102,14 +111,36 @@ def restarted(spec: JobSpec, status: JobStatus) -> JobPhase:
     return "Restarting"
 
 
-def _emptied(before: JobPhase, after: JobPhase) -> Settle:
-    """Return the rule A, C or T: leave `before` for `after` when nothing lives any more."""
+def _emptied(letter: str, before: JobPhase, after: JobPhase) -> Rule:
+    """Return the rule that leaves `before` for `after` when nothing lives any more."""
 
-    def settle(_spec: JobSpec, status: JobStatus) -> JobPhase:
+    def phase_of(_spec: JobSpec, status: JobStatus) -> JobPhase:
         return before if status.terminating or status.pending or status.running else after
 
-    return settle
+    return Rule(letter, phase_of, {after: "no pod is pending, running or terminating"})
 
+
+STARTED: Final = Rule("P", started, {"Running": "as many pods as the minimum have started"})
+RUNNING: Final = Rule(
+    "R",
+    running,
+    {
+        "Completed": "minSuccess pods succeeded, or all ended and enough succeeded",
+        "Failed": "all ended, and too few succeeded",
+        "Pending": "more pods are pending than the minimum leaves over",
+    },
+)
+RESTARTED: Final = Rule(
+    "X",
+    restarted,
+    {
+        "Failed": "no retry is left",
+        "Pending": "enough old pods are gone for the minimum to be made",
+    },
+)
+ABORTED: Final = _emptied("A", "Aborting", "Aborted")
+COMPLETED: Final = _emptied("C", "Completing", "Completed")
+TERMINATED: Final = _emptied("T", "Terminating", "Terminated")
 
 _RESTARTS = (t.RESTART_TASK, t.RESTART_POD, t.RESTART_PARTITION)
 _ALIVE: Final[Mapping[str, Step]] = {
@@ -124,20 +155,20 @@ _FINISHED: Final[Mapping[str, Step]] = {"*": Step("kill", SOFT)}
 
 #: phase -> action -> step; `*` stands for every action that is not listed
 TABLE: Final[Mapping[JobPhase, Mapping[str, Step]]] = {
-    "Pending": {**_ALIVE, "*": Step("sync", settle=started)},
-    "Running": {**_ALIVE, "*": Step("sync", settle=running)},
+    "Pending": {**_ALIVE, "*": Step("sync", settle=STARTED)},
+    "Running": {**_ALIVE, "*": Step("sync", settle=RUNNING)},
     "Restarting": {
-        t.SYNC: Step("sync", settle=restarted),
-        **dict.fromkeys(_RESTARTS, Step("kill target", settle=restarted)),
-        "*": Step("kill", NONE, settle=restarted),
+        t.SYNC: Step("sync", settle=RESTARTED),
+        **dict.fromkeys(_RESTARTS, Step("kill target", settle=RESTARTED)),
+        "*": Step("kill", NONE, settle=RESTARTED),
     },
     "Aborting": {
         t.RESUME: _RESUME,
-        "*": Step("kill", SOFT, settle=_emptied("Aborting", "Aborted")),
+        "*": Step("kill", SOFT, settle=ABORTED),
     },
     "Aborted": {t.RESUME: _RESUME, "*": Step("kill", SOFT)},
-    "Completing": {"*": Step("kill", SOFT, settle=_emptied("Completing", "Completed"))},
-    "Terminating": {"*": Step("kill", SOFT, settle=_emptied("Terminating", "Terminated"))},
+    "Completing": {"*": Step("kill", SOFT, settle=COMPLETED)},
+    "Terminating": {"*": Step("kill", SOFT, settle=TERMINATED)},
     "Completed": _FINISHED,
     "Failed": _FINISHED,
     "Terminated": _FINISHED,

@@ -55,6 +55,9 @@ def _refuse(seen: t.Observed) -> list[t.Effect]:
     if state.total_replicas(spec) > t.MAX_PODS:
         text = f"a job may have {t.MAX_PODS} pods, and this one asks for more"
         return [_warning("InvalidJob", text), t.Fail(text)]
+    for text in plugins.refusals(seen.job):
+        event = _warning("PluginError", f"Execute plugin when job add failed, err: {text}")
+        return [event, t.Fail(text)]
     return []
 
 
@@ -161,15 +164,20 @@ class Changes:
         """Go through the indexes of one task; pods that are met are taken out of `left`."""
         job = self.seen.job
         may_create = dependencies.is_met(job, task, self.seen.pods)
-        render = rendering.renderer(job, task, forwarding=_is_forwarding(self.seen))
+        render: rendering.Render | None = None
         for index in range(task.replicas):
             name = m.pod_name(job, task, index)
             pod = left.pop(name, None)
             if pod is not None:
                 self._present(pod)
             elif may_create and name not in self.seen.taken:
-                self.create.append(t.CreatePod(name, render(index)))
-                self.counters.add_phase(task.name or "default", "Pending")
+                # Most syncs make no pod, and plugins may have much to work out for a task.
+                render = render or rendering.renderer(
+                    job, task, forwarding=_is_forwarding(self.seen)
+                )
+                label = task.name or "default"
+                self.create.append(t.CreatePod(name, rendering.held(render(index)), label))
+                self.counters.add_phase(label, "Pending")
 
     def _present(self, pod: Pod) -> None:
         if m.is_out_of_sync(pod) and not m.is_terminating(pod):
@@ -198,7 +206,7 @@ def _status(seen: t.Observed, step: state.Step, counters: Counters, now: float) 
         controlled_resources=_controlled(job),
         running_duration=None,
     )
-    phase = step.settle(job.spec, new) if step.settle else old.state.phase or "Pending"
+    phase = step.settle.phase_of(job.spec, new) if step.settle else old.state.phase or "Pending"
     moved = phase != old.state.phase
     if new == old and not moved:
         return []

@@ -7,7 +7,7 @@ words that its owner understands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from pumice.core.api.meta import Template
@@ -26,11 +26,24 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def extend(body: Template, field: str, items: Iterable[Template]) -> None:
+def extend(body: Template, field: str, items: Sequence[Template]) -> None:
     """Append to a list of the body, which may be absent; the old list object is not changed."""
     old = body.get(field)
-    if old is None or isinstance(old, list):
+    if items and (old is None or isinstance(old, list)):
         body[field] = [*(old or ()), *items]
+
+
+def variable(name: str, value: str) -> Template:
+    """Return a variable of a container's environment."""
+    return {"name": name, "value": value}
+
+
+def open_port(container: Template, name: str, number: int) -> None:
+    """Name a port of the container, unless it has one of that number."""
+    old = container.get("ports")
+    found = old if isinstance(old, list) else ()
+    if not any(isinstance(port, dict) and port.get("containerPort") == number for port in found):
+        extend(container, "ports", [{"name": name, "containerPort": number}])
 
 
 def containers(spec: Template, fields: Sequence[str] = MAIN_AND_INIT) -> list[Template]:

@@ -31,7 +31,7 @@ RESUME: Final = "ResumeJob"
 MAX_PODS: Final = 100_000
 """A Job of more pods is refused: walking through them would keep every other Job waiting."""
 
-ObjectKind = Literal["ConfigMap", "NetworkPolicy", "Service"]
+ObjectKind = Literal["ConfigMap", "NetworkPolicy", "Secret", "Service"]
 """Kinds that Job plugins make."""
 
 ObjectKey = tuple[ObjectKind, str]
@@ -74,10 +74,12 @@ class Wanted:
 
     kind: ObjectKind
     name: str
-    #: everything but the metadata; `data` follows the Job, the rest is written once
+    #: everything but the metadata; data may follow the Job, the rest is written once
     content: Template
     #: no pod can start without it, so an object of another owner will not do
     is_vital: bool = False
+    #: whoever makes it draws an ssh key pair and adds it to the data
+    draws_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Owned:
     """What is known of a plugin's object that the Job owns."""
 
     uid: str
-    #: fingerprint of its data
+    #: fingerprint of those of its data that follow the Job
     data: str = ""
 
 
@@ -117,6 +119,8 @@ class CreatePod:
 
     name: str
     body: Template
+    #: pods of one task are alike: where one is refused, so are probably the others
+    task: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +178,13 @@ class CreateObject:
     kind: ObjectKind
     name: str
     body: Template
-    is_vital: bool
+    is_vital: bool = False
+    draws_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceData:
-    """Replace all data of an object of a plugin."""
+    """Replace those data of an object of a plugin that follow the Job: all of a ConfigMap's."""
 
     kind: ObjectKind
     name: str

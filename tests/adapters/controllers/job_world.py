@@ -20,7 +20,12 @@ RESTART = [{"event": "PodEvicted", "action": "RestartJob"}]
 def make(process: Process, **options: Any) -> JobController:
     """Return a Job controller."""
     return JobController(
-        process.client, process.caches, process.events, clock=process.clock, **options
+        process.client,
+        process.caches,
+        process.events,
+        process.metrics,
+        clock=process.clock,
+        **options,
     )
 
 
@@ -107,6 +112,14 @@ class JobWorld(World[JobController]):
         """Wait until counters that wait are written."""
         await settle()
         await self.clock.advance(1.0)
+
+    async def finish(self) -> None:
+        """Play the kubelets: end what is being deleted, once nothing more is written."""
+        calls = -1
+        while calls != len(self.api.calls):
+            calls = len(self.api.calls)
+            await settle()
+        self.api.finish_pods()
 
     async def until_running(self, pods: int = 2) -> None:
         await self.until(lambda: len(self.groups) == 1)

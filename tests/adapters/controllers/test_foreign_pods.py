@@ -60,7 +60,7 @@ async def test_their_failures_raise_policies() -> None:
         await world.until_running()
         world.set_phase("Failed", "j-x-0")
         await world.until(lambda: world.phase == "Aborting")
-        world.api.finish_pods()
+        await world.finish()
         await world.until(lambda: world.phase == "Aborted")
         assert sorted(world.pods) == ["j-x-0"], "what failed is kept"
 
@@ -89,7 +89,7 @@ async def test_pods_of_a_namesake_hold_their_names_whoever_schedules_them() -> N
         await world.quiet()
         assert world.uids == before
 
-        world.api.finish_pods()
+        await world.finish()
         await world.until_running()
         await world.quiet()
         assert (world.status["running"], world.status.get("pending", 0)) == (2, 0)

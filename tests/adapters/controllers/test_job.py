@@ -72,7 +72,7 @@ async def test_a_pod_out_of_sync_is_replaced_alone(world: JobWorld) -> None:
 
         world.annotate("j-w-1", **{names.OUT_OF_SYNC: "true"})
         await world.until(lambda: world.pods["j-w-1"]["metadata"].get("deletionTimestamp"))
-        world.api.finish_pods()
+        await world.finish()
         await world.until(lambda: len(world.pods) == 2)
         await world.quiet()
 
@@ -110,7 +110,7 @@ async def test_an_evicted_pod_restarts_the_job(world: JobWorld) -> None:
 
         await world.until(lambda: [g["metadata"]["uid"] for g in world.groups]
                           not in ([], [group["metadata"]["uid"]]))  # fmt: skip
-        world.api.finish_pods()
+        await world.finish()
         await world.until_running()
         assert not set(world.uids.values()) & set(before.values())
         assert world.pods["j-w-0"]["metadata"]["annotations"][names.JOB_VERSION] == "1"
@@ -134,7 +134,7 @@ async def test_a_task_that_completed_completes_the_job(world: JobWorld) -> None:
 
         world.set_phase("Succeeded", "j-m-0")
         await world.until(lambda: world.phase == "Completing")
-        world.api.finish_pods()
+        await world.finish()
         await world.until(lambda: world.phase == "Completed")
         assert sorted(world.pods) == ["j-m-0"]
 
@@ -145,7 +145,7 @@ async def test_a_command_suspends_and_another_resumes(world: JobWorld) -> None:
         await world.until_running()
         order(world, "AbortJob", job)
         await world.until(lambda: world.phase == "Aborting")
-        world.api.finish_pods()
+        await world.finish()
         await world.until(lambda: world.phase == "Aborted")
         assert world.pods == {}
         assert world.api.all(COMMANDS) == []
@@ -180,15 +180,49 @@ async def test_a_queue_of_other_clusters_is_told_to_the_job(world: JobWorld) -> 
         assert world.job["metadata"]["annotations"] == {names.JOB_FORWARDING: "true"}
 
 
-async def test_a_plugin_that_is_not_there_is_told_once(world: JobWorld) -> None:
-    world.submit(plugins={"ssh": [], "ray": []})
+async def test_a_plugin_that_there_is_not_stops_the_job_and_is_told(world: JobWorld) -> None:
+    world.submit(plugins={"own": []})
+    async with world.running(max_requeues=3):
+        await world.until(lambda: world.phase == "Terminated")
+        assert world.pods == {}
+        assert world.told("PluginError") == [
+            "Execute plugin when job add failed, err: failed to get plugin own"
+        ]
+
+
+async def test_a_task_waits_for_another_to_be_ready(world: JobWorld) -> None:
+    world.submit(replicas=1, minAvailable=1)
+    job = world.job
+    waits = {"name": "b", "replicas": 2, "template": template(), "dependsOn": {"name": ["w"]}}
+    tasks = [*job["spec"]["tasks"], waits]
+    world.api.put(JOBS, {**job, "spec": {**job["spec"], "tasks": tasks}})
+    async with world.running():
+        await world.until(lambda: len(world.groups) == 1)
+        world.enqueue()
+        await world.until(lambda: sorted(world.pods) == ["j-w-0"])
+        container = {"name": "main", "image": "pause", "imageID": "", "restartCount": 0}
+        world.set_phase("Running", containerStatuses=[{**container, "ready": False}])
+        await world.until(lambda: world.phase == "Running")
+        await world.quiet()
+        assert sorted(world.pods) == ["j-w-0"]
+
+        world.set_phase("Running", containerStatuses=[{**container, "ready": True}])
+        await world.until(lambda: sorted(world.pods) == ["j-b-0", "j-b-1", "j-w-0"])
+
+
+async def test_ends_are_counted_by_queue(world: JobWorld) -> None:
+    world.submit()
     async with world.running():
         await world.until_running()
-        await world.until(lambda: len(world.told("PluginError")) == 2)
-        assert sorted(world.told("PluginError")) == [
-            "job plugin ray is not available yet",
-            "job plugin ssh is not available yet",
-        ]
+        world.set_phase("Succeeded")
+        await world.until(lambda: world.phase == "Completed")
+        await world.quiet()
+
+        text = (await world.metrics.render()).decode()
+        assert 'volcano_job_completed_phase_count_total{queue_name="default"} 1.0' in text
+        assert 'volcano_job_failed_phase_count_total{queue_name="default"}' not in text
+        latency = "volcano_controller_job_to_pod_creation_latency_milliseconds_count"
+        assert f"{latency} 1.0" in text
 
 
 class ClumsyRecorder(Recorder):
@@ -226,7 +260,7 @@ async def test_scaling_down_raises_no_policy(world: JobWorld) -> None:
         world.api.put(JOBS, {**job, "spec": {**job["spec"], "tasks": [task]}})
         await world.until(lambda: sum("deletionTimestamp" in p["metadata"]
                                       for p in world.pods.values()) == 2)  # fmt: skip
-        world.api.finish_pods()
+        await world.finish()
         await world.quiet()
 
         assert sorted(world.pods) == ["j-w-0"]
@@ -270,7 +304,7 @@ async def test_a_deleted_job_leaves_nothing_behind_in_the_process(world: JobWorl
     async with world.running() as controller:
         await world.until_running()
         world.api.objects.delete(JOBS, world.job, {})
-        world.api.finish_pods()
+        await world.finish()
         await world.until(lambda: not world.pods)
         await world.quiet()
 

@@ -159,7 +159,7 @@ async def test_a_restart_makes_all_anew_and_one_of_a_pod_nothing(world: ObjectWo
         before = world.objects
         world.set_phase("Failed", "j-w-1")
         await world.until(lambda: world.phase == "Restarting")
-        world.api.finish_pods()
+        await world.finish()
         await world.until_running()
         assert world.objects == before
 
@@ -168,7 +168,7 @@ async def test_a_restart_makes_all_anew_and_one_of_a_pod_nothing(world: ObjectWo
         await world.until(lambda: world.status.get("retryCount") == 2)
         await world.until(lambda: world.groups and world.groups[0]["metadata"]["uid"]
                           != groups[0]["metadata"]["uid"])  # fmt: skip
-        world.api.finish_pods()
+        await world.finish()
         await world.until_running()
         assert len(world.objects) == 3
         assert not world.objects.items() & before.items()
@@ -181,7 +181,7 @@ async def test_an_aborted_job_has_none_until_it_is_resumed(world: ObjectWorld) -
         await world.until_running()
         order(world, "AbortJob", job)
         await world.until(lambda: world.phase == "Aborting")
-        world.api.finish_pods()
+        await world.finish()
         await world.until(lambda: world.phase == "Aborted")
         assert world.objects == {}
 
@@ -227,7 +227,7 @@ async def test_objects_of_a_namesake_are_waited_for(world: ObjectWorld) -> None:
         assert world.objects == left
         assert world.api.get(POD_GROUPS, "ns", f"j-{new['metadata']['uid']}") is None
 
-        world.api.finish_pods()  # All that is left of the old Job is collected with them.
+        await world.finish()  # All that is left of the old Job is collected with them.
         await world.until_running()
         assert not world.objects.items() & left.items()
         assert world.told("PluginError") == []
@@ -283,7 +283,7 @@ async def test_objects_are_forgotten_with_the_job(world: ObjectWorld) -> None:
     async with world.running() as controller:
         await world.until_running()
         world.api.objects.delete(JOBS, world.job, {})
-        world.api.finish_pods()
+        await world.finish()
         await world.quiet()
         assert world.objects["NetworkPolicy"] == foreign["metadata"]["uid"]
         assert (controller.view.gone, controller.view.foreign) == (set(), {})

@@ -66,6 +66,13 @@ CASES = {
         a_pod(), a_pod(restarts=2), "TaskFailed", others=[a_pod("j-w-1", restarts=1)],
         policies=WHOLE_TASK,
     ),
+    "a task that failed while nobody looked has failed": Case(
+        None, a_pod(restarts=3), "TaskFailed", policies=WHOLE_TASK
+    ),
+    "a new pod waits, whatever became of its task": Case(
+        None, a_pod(phase="Pending"), "PodPending", others=[a_pod("j-w-1", restarts=3)],
+        policies=WHOLE_TASK,
+    ),
     "a restart of a container below the limit": Case(
         a_pod(), a_pod(restarts=2), "OutOfSync", policies=WHOLE_TASK
     ),

@@ -11,7 +11,7 @@ from pumice.core.api.batch import JobCondition, JobState, JobStatus, TaskState
 from pumice.core.api.core import Pod
 from pumice.core.api.scheduling import PodGroupPhase
 from pumice.core.jobs import types as t
-from pumice.core.jobs.reconcile import reconcile
+from pumice.core.jobs.reconcile import reconcile, remaining
 from tests.unit.jobs.builders import NOW, NOW_TEXT, a_job, a_pod, a_task, observed
 from tests.unit.jobs.test_sync import brief, status_of
 
@@ -118,16 +118,31 @@ def test_kill(case: Case) -> None:
     )
 
 
-def test_the_order_is_event_marks_deletions_status_group() -> None:
+def test_an_end_is_written_first_and_then_carried_out() -> None:
     job = a_job(a_task("w", 2))
     pods = a_pod("j-w-0"), a_pod("j-w-1", marked=True)
 
     assert brief(reconcile(observed(job, *pods), order(t.ABORT), NOW)) == [
         "RecordEvent",
+        "PatchStatus",
         "MarkOutOfSync j-w-0",
         "DeletePod j-w-0",
         "DeletePod j-w-1",
+        "DeletePodGroup j-u1",
+    ]
+
+
+def test_a_restart_is_written_when_all_that_goes_is_marked() -> None:
+    job = a_job(a_task("w", 2))
+    pods = a_pod("j-w-0"), a_pod("j-w-1", "Failed")
+
+    assert brief(reconcile(observed(job, *pods), order(t.RESTART), NOW)) == [
+        "RecordEvent",
+        "MarkOutOfSync j-w-0",
+        "MarkOutOfSync j-w-1",
         "PatchStatus",
+        "DeletePod j-w-0",
+        "DeletePod j-w-1",
         "DeletePodGroup j-u1",
     ]
 
@@ -176,3 +191,15 @@ def test_the_owner_is_told_of_an_action() -> None:
 
     assert reconcile(seen, order(t.ABORT), NOW)[0] == want
     assert want not in reconcile(replace(seen), order(t.SYNC), NOW)
+
+
+REMAINING: dict[str, tuple[str, str, str]] = {
+    "a restart is done again": (t.RESTART, "Restarting", t.RESTART),
+    "a resume that is not written is done again": (t.RESUME, "Aborted", t.RESUME),
+    "a resume that is written has a sync left": (t.RESUME, "Restarting", t.SYNC),
+}
+
+
+@pytest.mark.parametrize(("action", "phase", "want"), REMAINING.values(), ids=REMAINING.keys())
+def test_what_is_left_of_an_action(action: str, phase: str, want: str) -> None:
+    assert remaining(order(action), a_job(phase=phase)).action == want

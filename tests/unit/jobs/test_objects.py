@@ -87,27 +87,27 @@ CASES = {
     ),
     "a restart removes them": Case(
         observed(a_svc_job(), a_pod(marked=True), objects=ALL),
-        ["RecordEvent", "DeletePod j-w-0", *DELETE, "PatchStatus", "DeletePodGroup j-u1"],
+        ["RecordEvent", "PatchStatus", "DeletePod j-w-0", *DELETE, "DeletePodGroup j-u1"],
         order(t.RESTART),
     ),
     "an abort removes them": Case(
         observed(a_svc_job(), a_pod(marked=True), objects=ALL),
-        ["RecordEvent", "DeletePod j-w-0", *DELETE, "PatchStatus", "DeletePodGroup j-u1"],
+        ["RecordEvent", "PatchStatus", "DeletePod j-w-0", *DELETE, "DeletePodGroup j-u1"],
         order(t.ABORT),
     ),
     "a restart of one pod leaves them": Case(
         observed(a_svc_job(), a_pod(marked=True), objects=ALL),
-        ["RecordEvent", "DeletePod j-w-0", "PatchStatus"],
+        ["RecordEvent", "PatchStatus", "DeletePod j-w-0"],
         order(t.RESTART_POD, task="w", pod="j-w-0"),
     ),
     "a finished job loses them with its group": Case(
         observed(a_svc_job("Completed"), a_pod(phase="Succeeded"), objects=ALL),
-        [*DELETE, "PatchStatus", "DeletePodGroup j-u1"],
+        ["PatchStatus", *DELETE, "DeletePodGroup j-u1"],
     ),
     "a finished job loses one that came back": Case(
         observed(a_svc_job("Completed", flagged=False), group=None,
                  objects={("Service", "j"): t.Owned("s")}),
-        ["DeleteObject j", "PatchStatus"],
+        ["PatchStatus", "DeleteObject j"],
     ),
     "a finished job is not shown to have any": Case(
         observed(a_svc_job("Completed"), group=None), ["PatchStatus"]

@@ -62,7 +62,7 @@ class Pod:
 
 PODS = {
     "no plugin adds nothing": Pod({}, {"containers": [PLAIN]}),
-    "a plugin that is not there adds nothing": Pod({"ssh": []}, {"containers": [PLAIN]}),
+    "a plugin that there is not adds nothing": Pod({"own": []}, {"containers": [PLAIN]}),
     "env gives the index twice": Pod({"env": None}, {"containers": [{**PLAIN, "env": index("1")}]}),
     "env comes after what is there, in every container": Pod(
         {"env": []},
@@ -239,23 +239,48 @@ def test_objects(asked: dict[str, list[str] | None], want: list[Wanted]) -> None
     assert plugins.objects(a_job(plugins=asked)) == want
 
 
-FAULTS: dict[str, tuple[Job, list[str]]] = {
-    "nothing asked, nothing wrong": (a_job(), []),
-    "all is there": (a_job(plugins={"svc": [], "env": []}), []),
-    "those that are not there": (
-        a_job(plugins={"ray": [], "ssh": [], "svc": []}),
-        ["job plugin ray is not available yet", "job plugin ssh is not available yet"],
+JUDGED: dict[str, tuple[Job, list[str], list[str]]] = {
+    "nothing asked, nothing wrong": (a_job(), [], []),
+    "all is there": (a_job(plugins={"svc": [], "env": [], "ssh": []}), [], []),
+    "plugins that there are not": (
+        a_job(plugins={"own": [], "mine": [], "svc": []}),
+        ["failed to get plugin mine", "failed to get plugin own"],
+        [],
     ),
     "arguments that are not understood": (
         a_job(plugins={"svc": ["--no-root"], "env": ["-x"]}),
+        [],
         [
             "job plugin env: flag provided but not defined: -x",
             "job plugin svc: flag provided but not defined: -no-root",
         ],
     ),
+    "ray without a head": (
+        a_job(plugins={"ray": ["--head=first"]}),
+        ["job plugin ray: the job has no task first"],
+        [],
+    ),
+    "pytorch without a master": (
+        a_job(plugins={"pytorch": ["--master=first"]}),
+        [],
+        ["job plugin pytorch: the job has no task first"],
+    ),
 }
 
 
-@pytest.mark.parametrize(("job", "want"), FAULTS.values(), ids=FAULTS.keys())
-def test_what_is_not_followed(job: Job, want: list[str]) -> None:
-    assert plugins.faults(job) == want
+@pytest.mark.parametrize(("job", "refused", "not_followed"), JUDGED.values(), ids=JUDGED.keys())
+def test_what_is_refused_and_what_is_not_followed(
+    job: Job, refused: list[str], not_followed: list[str]
+) -> None:
+    assert plugins.refusals(job) == refused
+    assert plugins.faults(job) == not_followed
+
+
+def test_plugins_are_listed_but_for_one_that_makes_nothing() -> None:
+    job = a_job(plugins={"hcclrank": [], "mpi": [], "own": []})
+
+    assert plugins.resources(job) == {
+        "plugin-mpi": "mpi",
+        "plugin-ssh": "ssh",
+        "plugin-svc": "svc",
+    }

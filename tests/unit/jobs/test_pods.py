@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
+
 from pumice.core import names
 from pumice.core.api.batch import PartitionPolicy, VolumeSpec
 from pumice.core.api.meta import Template
-from pumice.core.jobs.pods import renderer
+from pumice.core.jobs.pods import held, renderer
 from tests.unit.jobs.builders import a_job, a_task
 
 JOB_META = {
@@ -114,6 +116,43 @@ def test_partitions_are_counted_by_their_size() -> None:
     assert [x[names.PARTITION_ID] for x in labels] == ["0", "0", "1", "1"]
 
 
+TERM: dict[str, Any] = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+PIN = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+PINS: dict[str, tuple[list[Any], list[Any]]] = {
+    "the only term": ([], [{"matchFields": [PIN]}]),
+    "every term, as one is enough": (
+        [TERM, {"matchFields": ["x"]}],
+        [{**TERM, "matchFields": [PIN]}, {"matchFields": ["x", PIN]}],
+    ),
+    "a term that allows no node goes on doing so": (
+        [{}, TERM],
+        [{}, {**TERM, "matchFields": [PIN]}],
+    ),
+}
+
+
+@pytest.mark.parametrize(("terms", "want"), PINS.values(), ids=PINS.keys())
+def test_a_pod_may_be_born_pinned(terms: list[Any], want: list[Any]) -> None:
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": ["p"]}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    node = preferred | ({required: {"nodeSelectorTerms": terms}} if terms else {})
+    affinity = {"nodeAffinity": node, "podAffinity": {"a": "b"}}
+    spec = {"containers": [], "affinity": affinity}
+    job = a_job(a_task("w", 1, template={"spec": spec}))
+    task = (job.spec.tasks or [])[0]
+    before = copy.deepcopy(spec)
+
+    got = renderer(job, task)(0, node="n1")
+
+    assert got["spec"]["affinity"] == {
+        "nodeAffinity": {**preferred, required: {"nodeSelectorTerms": want}},
+        "podAffinity": {"a": "b"},
+    }
+    assert got["metadata"]["annotations"][names.PLANNED_NODE] == "n1"
+    assert spec == before, "the template is the Job's and is not changed"
+    assert "affinity" not in renderer(a_job(), (a_job().spec.tasks or [])[0])(0)["spec"]
+
+
 def test_claims_are_mounted_once_into_every_main_container() -> None:
     spec = {
         "initContainers": [{"name": "first"}],
@@ -152,3 +191,32 @@ def test_a_template_of_nonsense_is_left_to_the_api_server() -> None:
     assert render(task={"template": {"spec": "x", "metadata": ["y"]}})["spec"] == {
         "schedulerName": "volcano"
     }
+
+
+OURS = {"schedulerName": "volcano"}
+GATE = {"name": names.GATE_HELD}
+OTHER = {"name": "example.com/wait"}
+QUEUE_GATED = {names.QUEUE_ALLOCATION_GATE: "true"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "gates"),
+    [
+        (OURS, {}, [GATE]),
+        (OURS | {"schedulingGates": [OTHER]}, {}, [OTHER, GATE]),
+        (OURS | {"schedulingGates": [GATE, OTHER]}, {}, [GATE, OTHER]),
+        (OURS, QUEUE_GATED, None),
+        (OURS | {"nodeName": "n1"}, {}, None),
+        ({"schedulerName": "default-scheduler"}, {}, None),
+        ({}, {}, None),
+        (OURS | {"schedulingGates": "nonsense"}, {}, "nonsense"),
+    ],
+)
+def test_a_pod_waits_behind_the_gate_where_it_may(
+    spec: Template, annotations: dict[str, str], gates: object
+) -> None:
+    body = {"metadata": {"annotations": annotations}, "spec": spec}
+    before = copy.deepcopy(body)
+
+    assert held(body)["spec"].get("schedulingGates") == gates
+    assert body == before

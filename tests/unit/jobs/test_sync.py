@@ -205,7 +205,9 @@ def test_a_restarting_job_fails_when_its_last_retry_is_spent() -> None:
 
 def test_what_is_not_followed_is_told_once() -> None:
     job = a_job(
-        phase="", plugins={"ssh": []}, policies=[a_policy("AbortJob", "PodFailed", timeout="soon")]
+        phase="",
+        plugins={"env": ["-x"]},
+        policies=[a_policy("AbortJob", "PodFailed", timeout="soon")],
     )
     events = [
         e for e in reconcile(observed(job, group=""), SYNCHRONISE, NOW)
@@ -216,7 +218,11 @@ def test_what_is_not_followed_is_told_once() -> None:
         ("Warning", "PluginError"),
         ("Warning", "InvalidPolicy"),
     ]
-    later = a_job(phase="Pending", plugins={"ssh": []})
+    later = a_job(
+        phase="Pending",
+        plugins={"env": ["-x"]},
+        status={"controlled_resources": {"plugin-env": "env"}},
+    )
     assert brief(reconcile(observed(later, group=""), SYNCHRONISE, NOW)) == []
 
 

@@ -43,7 +43,10 @@ class Arguments:
         return value if isinstance(value, type(flag.default)) else flag.default
 
 
-def parse(given: Sequence[str], *flags: Flag[bool] | Flag[int] | Flag[str]) -> Arguments:
+AnyFlag = Flag[bool] | Flag[int] | Flag[str]
+
+
+def parse(given: Sequence[str], *flags: AnyFlag) -> Arguments:
     """Read arguments."""
     known: dict[str, Value] = {flag.name: flag.default for flag in flags}
     values: dict[str, Value] = {}

@@ -13,14 +13,14 @@ pods gives the keys `ps_a.host` (an address a line), `VC_PS_A_HOSTS` (with comma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from pumice.core import names
-from pumice.core.api.batch import Job
+from pumice.core.api.batch import Job, TaskSpec
 from pumice.core.api.meta import Template
 from pumice.core.jobs.plugins.addresses import addresses
-from pumice.core.jobs.plugins.arguments import Flag, parse
+from pumice.core.jobs.plugins.arguments import Flag
+from pumice.core.jobs.plugins.plugin import JobPlugin
 from pumice.core.jobs.templates import containers, extend
 from pumice.core.jobs.types import Wanted
 
@@ -30,28 +30,24 @@ INJECT_HOSTS_ENV: Final = Flag("inject-hosts-env", True)
 MOUNT_PATH: Final = "/etc/volcano"
 
 
-class Svc:
-    """The plugin with its arguments."""
+class Svc(JobPlugin):
+    """The plugin."""
 
-    def __init__(self, arguments: Sequence[str]) -> None:
-        read = parse(arguments, PUBLISH_NOT_READY, DISABLE_NETWORK_POLICY, INJECT_HOSTS_ENV)
-        self.fault = f"job plugin svc: {read.fault}" if read.fault else ""
-        self.publish_not_ready = read.get(PUBLISH_NOT_READY)
-        self.has_network_policy = not read.get(DISABLE_NETWORK_POLICY)
-        self.inject_hosts = read.get(INJECT_HOSTS_ENV)
+    name = "svc"
+    flags = (PUBLISH_NOT_READY, DISABLE_NETWORK_POLICY, INJECT_HOSTS_ENV)
 
-    def on_task(self, job: Job, spec: Template) -> None:
+    def on_task(self, job: Job, task: TaskSpec, spec: Template) -> None:
         """Give the pods their domain, the hosts' files and variables."""
         config = config_name(job)
-        variables = [_variable(config, key) for key in _variables(job)] if self.inject_hosts else []
+        is_told = self.args.get(INJECT_HOSTS_ENV)
+        variables = [_variable(config, key) for key in _variables(job)] if is_told else []
         spec["subdomain"] = spec.get("subdomain") or job.metadata.name
         extend(spec, "volumes", [{"name": config, "configMap": {"name": config}}])
         for container in containers(spec):
-            if variables:
-                extend(container, "env", variables)
+            extend(container, "env", variables)
             extend(container, "volumeMounts", [{"name": config, "mountPath": MOUNT_PATH}])
 
-    def on_pod(self, body: Template) -> None:
+    def on_pod(self, index: int, body: Template) -> None:
         """Give the pod its name in the domain."""
         spec = body["spec"]
         spec["hostname"] = spec.get("hostname") or body["metadata"]["name"]
@@ -61,13 +57,14 @@ class Svc:
         name = job.metadata.name
         # A pod whose environment names a key that is not there never starts.
         config = Wanted("ConfigMap", config_name(job), {"data": hosts(job)}, is_vital=True)
-        return [config, Wanted("Service", name, self._service(job))] + (
-            [Wanted("NetworkPolicy", name, _policy(job))] if self.has_network_policy else []
-        )
+        wanted = [config, Wanted("Service", name, self._service(job))]
+        if not self.args.get(DISABLE_NETWORK_POLICY):
+            wanted.append(Wanted("NetworkPolicy", name, _policy(job)))
+        return wanted
 
     def _service(self, job: Job) -> Template:
         spec: Template = {"clusterIP": "None", "selector": _selector(job)}
-        if self.publish_not_ready:
+        if self.args.get(PUBLISH_NOT_READY):
             spec["publishNotReadyAddresses"] = True
         return {"spec": spec}
 
