@@ -21,10 +21,10 @@ from pumice.kube.errors import Conflict
 from pumice.kube.informer import Event, Informer
 from pumice.kube.patches import ApplyPatch, MergePatch
 from pumice.kube.resources import SECRETS, Secret
+from pumice.kube.tls import BadPairError
 from pumice.kube.workqueue import WorkQueue
 from webhooks import material as m
 from webhooks.material import Material
-from webhooks.tls import BadPairError
 
 log = logging.getLogger(__name__)
 

@@ -12,79 +12,22 @@ import argparse
 import asyncio
 import logging
 import signal
+import sys
 from collections.abc import Sequence
 
 import uvloop
 
-from pumice.core import names
-from pumice.core.admission.queues import Rules
 from pumice.kube import logs
 from pumice.kube.clock import SystemClock
 from pumice.kube.config import connect
 from pumice.kube.health import serving
+from webhooks import flags, init
+from webhooks.files import CertificateFilesError
+from webhooks.flags import COMPONENT, settings
 from webhooks.metrics import Metrics
-from webhooks.register import Endpoint
-from webhooks.reviews import Options
-from webhooks.service import Service, Settings
+from webhooks.service import Service
 
 log = logging.getLogger(__name__)
-
-COMPONENT = "pumice-webhooks"
-
-
-def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = argparse.ArgumentParser(prog="webhooks", description=__doc__)
-    parser.add_argument("--kubeconfig", help="credentials; in a cluster the ServiceAccount's")
-    parser.add_argument("--listen", default="0.0.0.0:8443", help="address of the webhooks, TLS")
-    parser.add_argument("--namespace", default=names.NAMESPACE, help="where Service and Secret are")
-    parser.add_argument("--service", default=COMPONENT, help="the Service in front, port 443")
-    parser.add_argument(
-        "--url", default="", help="where the API server finds us, instead of the Service"
-    )
-    parser.add_argument("--secret", default=f"{COMPONENT}-tls", help="keeps the certificate")
-    parser.add_argument(
-        "--healthz", default="127.0.0.1:11252", help="address of /healthz, /readyz and /metrics"
-    )
-    parser.add_argument(
-        "--scheduler-name",
-        action="append",
-        help=f"scheduler name to serve, repeatable; new Jobs get the first"
-        f" (default: {names.DEFAULT_SCHEDULER})",
-    )
-    parser.add_argument(
-        "--gate",
-        choices=("auto", "on", "off"),
-        default="auto",
-        help="put the gate on pods; auto: where the admission policy is not there",
-    )
-    parser.add_argument("--max-queue-depth", type=int, default=5)
-    parser.add_argument(
-        "--enable-root-queue-protection", action=argparse.BooleanOptionalAction, default=True
-    )
-    parser.add_argument(
-        "--enable-queue-allocated-pods-check", action=argparse.BooleanOptionalAction, default=False
-    )
-    parser.add_argument("--log-level", default="info")
-    return parser.parse_args(argv)
-
-
-def settings(args: argparse.Namespace) -> Settings:
-    """Return what the command line says."""
-    host, _, port = args.listen.rpartition(":")
-    rules = Rules(
-        max_depth=args.max_queue_depth,
-        protects_root=args.enable_root_queue_protection,
-        keeps_allocated=args.enable_queue_allocated_pods_check,
-    )
-    return Settings(
-        host=host,
-        port=int(port),
-        endpoint=Endpoint(args.namespace, args.service, args.url),
-        secret=args.secret,
-        options=Options(tuple(args.scheduler_name or [names.DEFAULT_SCHEDULER]), rules),
-        gate=args.gate,
-    )
 
 
 async def serve(args: argparse.Namespace) -> None:
@@ -106,8 +49,22 @@ async def serve(args: argparse.Namespace) -> None:
             running.cancel()
 
 
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line."""
+    return flags.arguments(argv, __doc__)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Start the process."""
-    args = arguments(argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    if given[:1] == [init.COMMAND]:
+        init.main(given[1:])
+        return
+    args = arguments(given)
+    if files := settings(args).certificate:
+        try:
+            files.read()
+        except CertificateFilesError as error:
+            sys.exit(str(error))
     logs.configure(args.log_level)
     uvloop.run(serve(args))

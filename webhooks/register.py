@@ -32,7 +32,7 @@ from pumice.kube.resources import (
 )
 from pumice.kube.workqueue import WorkQueue
 from webhooks.metrics import Metrics
-from webhooks.table import GATE_PATH, Webhook, spared
+from webhooks.table import NAMES, Webhook, spared
 
 log = logging.getLogger(__name__)
 
@@ -193,6 +193,11 @@ class Registrar:
             group.create_task(self._queue.run(), name="registration")
             self._look_at_all()
 
+    def bring(self, webhooks: Sequence[Webhook]) -> None:
+        """Have the API server bring other requests from now on."""
+        self._webhooks = webhooks
+        self._look_at_all()
+
     async def put(self, bundle: bytes, *, alone: bool = False) -> None:
         """
         Have the API server trust these authorities; return when it has been told.
@@ -231,13 +236,10 @@ class Registrar:
         mine = [webhook for webhook in self._webhooks if webhook.mutates == mutates]
         gate = mutates and await self._needs_gate()
         wanted = [
-            entry(webhook, self._endpoint, bundle)
-            for webhook in mine
-            if webhook.path != GATE_PATH or gate
+            entry(webhook, self._endpoint, bundle) for webhook in mine if not webhook.spare or gate
         ]
-        names = {webhook.name for webhook in mine}
         stored = informer.store.get(NAME)
-        if not is_right(wanted, stored, names) or (kind in self._alone and _more(wanted, stored)):
+        if not is_right(wanted, stored, NAMES) or (kind in self._alone and _more(wanted, stored)):
             log.info("%s %s: putting it right", kind, NAME)
             self._metrics.registrations.inc()
             informer.observe(await self._apply(KINDS[kind], wanted))

@@ -9,32 +9,42 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import zoneinfo
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from pumice.core import names
 from pumice.core.admission import (
+    cronjobs,
+    hypernodes,
     job_creation,
+    job_templates,
     job_update,
+    jobflows,
     jobs,
     patches,
     podgroups,
     pods,
     queues,
+    resource_groups,
 )
 from pumice.core.admission.drafts import JobDraft, QueueDraft
 from pumice.core.admission.errors import FieldError
 from pumice.core.admission.patches import Operation
 from pumice.core.admission.queues import Rules
+from pumice.core.admission.resource_groups import ResourceGroup
 from pumice.core.admission.views import Queues
 from pumice.core.api.batch import Job
 from pumice.core.api.core import Pod
+from pumice.core.api.cron import CronJob
+from pumice.core.api.flow import JobFlow, JobTemplate
 from pumice.core.api.meta import Struct
 from pumice.core.api.scheduling import PodGroup, Queue
+from pumice.core.api.topology import HyperNode
 from pumice.kube.errors import KubeError
 from webhooks.wire import Request
 
@@ -88,6 +98,10 @@ class Options:
 
     scheduler_names: Collection[str] = (names.DEFAULT_SCHEDULER,)
     queue_rules: Rules = field(default_factory=Rules)
+    #: mark the pods that are held: kube-scheduler is shared with other pods
+    marker: bool = False
+    #: put Volcano's queue gate on pods that ask for it
+    queue_gate: bool = False
 
 
 class Reviews:
@@ -99,11 +113,17 @@ class Reviews:
         self._queues = queues
         self._annotations = annotations
         self._options = options
+        #: resource groups of pods; they change with their file
+        self.groups: Sequence[ResourceGroup] = ()
         self.paths: Mapping[str, Callable[[Request], Awaitable[Verdict]]] = {
             "/jobs/mutate": self._mutate_job,
             "/jobs/validate": self._validate_job,
             "/queues/mutate": self._mutate_queue,
             "/queues/validate": self._validate_queue,
+            "/cronjobs/validate": self._validate_cron_job,
+            "/jobflows/validate": self._validate_flow,
+            "/jobtemplates/validate": self._validate_template,
+            "/hypernodes/validate": self._validate_hypernode,
             "/podgroups/mutate": self._mutate_group,
             "/podgroups/validate": self._validate_group,
             "/pods/mutate": self._mutate_pod,
@@ -146,6 +166,18 @@ class Reviews:
             return _judged(queues.check_update(old, queue, known, rules))
         return _judged(queues.check_create(queue, known, rules))
 
+    async def _validate_cron_job(self, request: Request) -> Verdict:
+        return _judged(cronjobs.check(_read(request.object, CronJob), is_zone))
+
+    async def _validate_flow(self, request: Request) -> Verdict:
+        return _judged(jobflows.check(_read(request.object, JobFlow)))
+
+    async def _validate_template(self, request: Request) -> Verdict:
+        return _judged(job_templates.check(_read(request.object, JobTemplate)))
+
+    async def _validate_hypernode(self, request: Request) -> Verdict:
+        return _judged(hypernodes.check(_read(request.object, HyperNode)))
+
     async def _mutate_group(self, request: Request) -> Verdict:
         group = _read(request.object, PodGroup)
         if group.spec.queue != names.DEFAULT_QUEUE:
@@ -166,12 +198,32 @@ class Reviews:
 
     async def _mutate_pod(self, request: Request) -> Verdict:
         pod = _read(request.object, Pod)
-        held = pods.gated(pod, request.namespace, self._options.scheduler_names)
-        return _changed(request, pod, held)
+        group = resource_groups.group_of(self.groups, pod, request.namespace)
+        steps = [*group.steps(pod)] if group else []
+        if group and group.scheduler_name:
+            spec = msgspec.structs.replace(pod.spec, scheduler_name=group.scheduler_name)
+            pod = msgspec.structs.replace(pod, spec=spec)
+        ours = self._options.scheduler_names
+        held = pods.gated(pod, request.namespace, ours)
+        if self._options.queue_gate:
+            held = pods.queue_gated(held, ours)
+        if self._options.marker:
+            held = pods.marked(held, request.namespace, ours)
+        return Allowed([*steps, *patches.difference(pod, held)])
 
     async def _validate_pod(self, request: Request) -> Verdict:
         pod = _read(request.object, Pod)
         return _judged(pods.check_create(pod, self._options.scheduler_names))
+
+
+@lru_cache(maxsize=1024)
+def is_zone(name: str) -> bool:
+    """Tell whether the time zone database of this machine has a zone."""
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
 
 
 def _judged(errors: Sequence[FieldError]) -> Verdict:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import uvicorn
 
+from pumice.core.admission.resource_groups import ResourceGroup
 from pumice.kube.client import Client
 from pumice.kube.clock import Clock
+from pumice.kube.connections import KEEP_ALIVE_S, Connection
 from pumice.kube.resources import NAMESPACES
+from pumice.kube.serving import Server
+from pumice.kube.tls import BadPairError, Tls
 from webhooks import material
-from webhooks.connections import KEEP_ALIVE_S, Connection
+from webhooks.files import CertificateFiles, FileKeeper, GroupsFile
 from webhooks.keeper import Keeper, Place
 from webhooks.material import Material
 from webhooks.metrics import Metrics
@@ -23,8 +27,9 @@ from webhooks.queues import QueueCache
 from webhooks.register import Endpoint, Gate, Registrar
 from webhooks.reviews import Options, Reviews
 from webhooks.server import App
-from webhooks.table import webhooks
-from webhooks.tls import BadPairError, Tls
+from webhooks.table import Webhook, webhooks
+
+log = logging.getLogger(__name__)
 
 SETTLE_S = 10.0
 """How long the API server may take to trust a new authority after it was told."""
@@ -41,6 +46,14 @@ class Settings:
     secret: str
     options: Options
     gate: Gate = "auto"
+    #: paths that are served, where not all are
+    paths: frozenset[str] | None = None
+    #: a certificate that others make, in place of the Secret
+    certificate: CertificateFiles | None = None
+    #: the file of resource groups
+    groups: Path | None = None
+    #: how long what was asked already may take when the process ends
+    grace_s: int = GRACE_S
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -51,32 +64,6 @@ class Settings:
         return (*names, own) if own else names
 
 
-class Server(uvicorn.Server):
-    """uvicorn that says when it listens, and leaves signals alone: there is more to end."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.listening = asyncio.Event()
-        self.ended = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Open the port."""
-        await super().startup(sockets)
-        self.listening.set()
-
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until told to end, and until what was asked is answered."""
-        try:
-            await super().serve(sockets)
-        finally:
-            self.ended.set()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to the process."""
-        yield
-
-
 class Service:
     """One process of webhooks; `run` works until it is cancelled."""
 
@@ -84,12 +71,12 @@ class Service:
         self._client = client
         self._clock = clock
         self._metrics = metrics
-        table = webhooks(settings.options.scheduler_names)
+        self._settings = settings
+        table = self._table(())
         self.queues = QueueCache(client, clock=clock)
         self.reviews = Reviews(self.queues, self._annotations, settings.options)
         self.tls = Tls()
-        place = Place(settings.endpoint.namespace, settings.secret)
-        self.keeper = Keeper(client, place, settings.hosts, self._adopt, clock)
+        self.keeper = self._keeper()
         self.registrar = Registrar(
             client, table, settings.endpoint, metrics, clock, gate=settings.gate
         )
@@ -105,7 +92,7 @@ class Service:
                 access_log=False,
                 log_config=None,
                 timeout_keep_alive=KEEP_ALIVE_S,
-                timeout_graceful_shutdown=GRACE_S,
+                timeout_graceful_shutdown=settings.grace_s,
             )
         )
 
@@ -119,6 +106,9 @@ class Service:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.queues.run(), name="queues")
             group.create_task(self.keeper.run(), name="certificate")
+            if self._settings.groups:
+                file = GroupsFile(self._settings.groups, self._regroup, self._clock)
+                group.create_task(file.run(), name="resource groups")
             await self.queues.wait()
             await self.keeper.ready.wait()
             group.create_task(self.server.serve(), name="server")
@@ -130,6 +120,26 @@ class Service:
         self.server.should_exit = True
         if self.server.started:
             await self.server.ended.wait()
+
+    def _table(self, groups: Sequence[ResourceGroup]) -> Sequence[Webhook]:
+        """Return the webhooks that are enabled."""
+        options, paths = self._settings.options, self._settings.paths
+        found = webhooks(options.scheduler_names, groups, queue_gate=options.queue_gate)
+        return [webhook for webhook in found if paths is None or webhook.path in paths]
+
+    def _keeper(self) -> Keeper | FileKeeper:
+        """Return what the certificate comes from."""
+        settings = self._settings
+        if settings.certificate:
+            return FileKeeper(settings.certificate, self._adopt, self._clock)
+        place = Place(settings.endpoint.namespace, settings.secret)
+        return Keeper(self._client, place, settings.hosts, self._adopt, self._clock)
+
+    def _regroup(self, groups: Sequence[ResourceGroup]) -> None:
+        """Put pods into these groups from now on."""
+        log.info("%d resource groups", len(groups))
+        self.reviews.groups = groups
+        self.registrar.bring(self._table(groups))
 
     async def _register(self) -> None:
         await self.server.listening.wait()

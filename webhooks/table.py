@@ -3,10 +3,11 @@ The webhooks there are: which requests they are asked about, and what happens wh
 
 Who is asked about what follows one rule: nobody else's object may depend on us.
 
-* Jobs and queues are ours alone, and what was wrong when it was stored stays wrong for its life:
-  while we are away they are refused, with the name of the webhook in the error (`Fail`).
-  Changes that concern no rule of ours, metadata above all, are not asked about, so that
-  controllers and the garbage collector go on.
+* Jobs, what Jobs are made of, and queues are ours alone, and what was wrong when it was stored
+  stays wrong for its life: while we are away they are refused, with the name of the webhook in
+  the error (`Fail`). Changes that concern no rule of ours, metadata above all, are not asked
+  about, so that controllers and the garbage collector go on.
+* What is wrong with a HyperNode its CRD says, too: while we are away they pass (`Ignore`).
 * PodGroups are made for the pods of others too, by controllers: while we are away they pass
   (`Ignore`), and the scheduler copes with a group whose queue is not open.
 * Pods pass while we are away (`Ignore`): one without its gate is planned when kube-scheduler asks
@@ -22,22 +23,25 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pumice.core import names
+from pumice.core.admission.conditions import (
+    DEFAULT_QUEUE,
+    HAS_BUDGET,
+    NO_NODE_YET,
+    QUEUE_CHANGES,
+    SPEC_CHANGES,
+    Condition,
+    our_scheduler,
+)
 from pumice.core.admission.pods import SPARED_NAMESPACES
+from pumice.core.admission.resource_groups import ResourceGroup, membership
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
 
 BATCH: Final = ("batch.volcano.sh", "v1alpha1")
 SCHEDULING: Final = ("scheduling.volcano.sh", "v1beta1")
+FLOW: Final = ("flow.volcano.sh", "v1alpha1")
+TOPOLOGY: Final = ("topology.volcano.sh", "v1alpha1")
 CORE: Final = ("", "v1")
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A CEL expression that must hold, or we are not asked."""
-
-    name: str
-    expression: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ class Webhook:
     namespaced: bool = True
     #: asked again when a later webhook changed the object
     again: bool = False
+    #: does what our admission policy does, so that it is not needed where that is
+    spare: bool = False
 
     @property
     def mutates(self) -> bool:
@@ -62,48 +68,21 @@ class Webhook:
         return self.path.endswith("/mutate")
 
 
-def _noted(key: str, of: str) -> str:
-    return f"{of}.metadata.?annotations[?'{key}'].orValue('')"
+def webhooks(
+    scheduler_names: Collection[str],
+    groups: Sequence[ResourceGroup] = (),
+    *,
+    queue_gate: bool = False,
+) -> Sequence[Webhook]:
+    """
+    Return every webhook, for these schedulers and resource groups.
 
-
-_SAME_PATH: Final = " && ".join(
-    f"{_noted(key, 'object')} == {_noted(key, 'oldObject')}"
-    for key in (names.HIERARCHY, names.HIERARCHY_WEIGHTS)
-)
-SPEC_CHANGES: Final = Condition(
-    "specification-changes", "request.operation != 'UPDATE' || object.?spec != oldObject.?spec"
-)
-QUEUE_CHANGES: Final = Condition(
-    "queue-changes",
-    f"request.operation != 'UPDATE' || object.?spec != oldObject.?spec || !({_SAME_PATH})",
-)
-DEFAULT_QUEUE: Final = Condition(
-    "default-queue", f"object.?spec.?queue.orValue('') in ['', '{names.DEFAULT_QUEUE}']"
-)
-NO_NODE_YET: Final = Condition(
-    "no-node-yet", "!has(object.spec.nodeName) || object.spec.nodeName == ''"
-)
-HAS_BUDGET: Final = Condition(
-    "has-budget",
-    " || ".join(
-        f"{_noted(key, 'object')} != ''"
-        for key in (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE)
-    ),
-)
-
-
-def our_scheduler(scheduler_names: Collection[str]) -> Condition:
-    """Return the condition that a pod is one of ours."""
-    listed = ", ".join(f"'{name}'" for name in scheduler_names)
-    return Condition(
-        "our-scheduler",
-        f"has(object.spec.schedulerName) && object.spec.schedulerName in [{listed}]",
-    )
-
-
-def webhooks(scheduler_names: Collection[str]) -> Sequence[Webhook]:
-    """Return every webhook, for these schedulers."""
-    ours = our_scheduler(scheduler_names)
+    With `queue_gate` pods that ask for Volcano's queue gate get it.
+    """
+    ours = changed = our_scheduler(scheduler_names)
+    if groups:
+        either = f"{ours.expression} || {membership(groups)}"
+        changed = Condition("our-scheduler-or-in-a-resource-group", either)
     return (
         Webhook("/jobs/mutate", "mutatejob.volcano.sh", BATCH, "jobs", ("CREATE",), "Fail"),
         Webhook(
@@ -135,6 +114,44 @@ def webhooks(scheduler_names: Collection[str]) -> Sequence[Webhook]:
             namespaced=False,
         ),
         Webhook(
+            "/cronjobs/validate",
+            "validatecronjob.volcano.sh",
+            BATCH,
+            "cronjobs",
+            ("CREATE", "UPDATE"),
+            "Fail",
+            (SPEC_CHANGES,),
+        ),
+        Webhook(
+            "/jobflows/validate",
+            "validatejobflow.volcano.sh",
+            FLOW,
+            "jobflows",
+            ("CREATE", "UPDATE"),
+            "Fail",
+            (SPEC_CHANGES,),
+        ),
+        Webhook(
+            "/jobtemplates/validate",
+            "validatejobtemplate.volcano.sh",
+            FLOW,
+            "jobtemplates",
+            ("CREATE", "UPDATE"),
+            "Fail",
+            (SPEC_CHANGES,),
+        ),
+        Webhook(
+            "/hypernodes/validate",
+            "validatehypernodes.volcano.sh",
+            TOPOLOGY,
+            "hypernodes",
+            ("CREATE", "UPDATE"),
+            "Ignore",
+            (SPEC_CHANGES,),
+            timeout_s=5,
+            namespaced=False,
+        ),
+        Webhook(
             "/podgroups/mutate",
             "mutatepodgroup.volcano.sh",
             SCHEDULING,
@@ -160,9 +177,10 @@ def webhooks(scheduler_names: Collection[str]) -> Sequence[Webhook]:
             "pods",
             ("CREATE",),
             "Ignore",
-            (ours, NO_NODE_YET),
+            (changed, NO_NODE_YET),
             timeout_s=2,
             again=True,
+            spare=not groups and not queue_gate,
         ),
         Webhook(
             "/pods/validate",
@@ -177,8 +195,8 @@ def webhooks(scheduler_names: Collection[str]) -> Sequence[Webhook]:
     )
 
 
-GATE_PATH: Final = "/pods/mutate"
-"""The one that only API servers without our admission policy need."""
+NAMES: Final = frozenset(webhook.name for webhook in webhooks(()))
+"""What is ours in the objects that register us."""
 
 
 def spared(own_namespace: str) -> list[str]:

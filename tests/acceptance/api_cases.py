@@ -160,17 +160,17 @@ REFUSED = {
     ),
     "a queue that deserves more than it may have": Refusal(
         a_queue(deserved={"cpu": 8}, capability={"cpu": "4"}),
-        "deserved must be <= capability",
+        "deserved[cpu]=8 must be <= capability[cpu]=4",
     ),
     "a queue that is guaranteed more than it deserves": Refusal(
         a_queue(deserved={"cpu": 1}, guarantee={"resource": {"cpu": "1500m"}}),
-        "deserved must be >= guarantee",
+        "deserved[cpu]=1 must be >= guarantee[cpu]=1500m",
     ),
     "a queue that is guaranteed what it does not deserve": Refusal(
-        a_queue(guarantee={"resource": {"cpu": 1}}), "deserved must be >= guarantee"
+        a_queue(guarantee={"resource": {"cpu": 1}}), "deserved[cpu] must be >= guarantee[cpu]=1"
     ),
     "a queue of less than nothing": Refusal(
-        a_queue(capability={"cpu": "-1"}), "capability must be greater than or equal to 0"
+        a_queue(capability={"cpu": "-1"}), "capability[cpu]=-1 must be greater than or equal to 0"
     ),
     "a quantity that is none": Refusal(
         a_queue(capability={"cpu": "many"}), "spec.capability.cpu in body should match"

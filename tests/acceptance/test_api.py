@@ -56,6 +56,10 @@ def test_the_crds_are_established_and_structural(api: Api) -> None:
     want = {"NamesAccepted": "True", "Established": "True"}
     assert conditions == {
         "jobs.batch.volcano.sh": want,
+        "cronjobs.batch.volcano.sh": want,
+        "jobflows.flow.volcano.sh": want,
+        "jobtemplates.flow.volcano.sh": want,
+        "hypernodes.topology.volcano.sh": want,
         "commands.bus.volcano.sh": want,
         "podgroups.scheduling.volcano.sh": want,
         "queues.scheduling.volcano.sh": want,
@@ -180,6 +184,13 @@ class Gated:
     spec: dict[str, Any] = field(default_factory=dict)
 
 
+RESTRICTED = {
+    "runAsNonRoot": True,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""What our own namespace demands of a container."""
 HELD = names.GATE_HELD
 QUEUE_GATE = names.QUEUE_ALLOCATION_GATE
 
@@ -225,6 +236,7 @@ GATES = {
 @pytest.mark.parametrize("case", GATES.values(), ids=GATES.keys())
 def test_the_gate(api: Api, case: Gated) -> None:
     spec = a_pod_spec(automountServiceAccountToken=False, **case.spec)
+    spec["containers"][0]["securityContext"] = RESTRICTED
     body = {
         "apiVersion": "v1",
         "kind": "Pod",

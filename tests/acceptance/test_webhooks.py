@@ -172,9 +172,6 @@ REFUSED = {
         QUEUE,
         "queue q capability[cpu]=5 exceeds its ancestor's capability=4",
     ),
-    "a queue of half a device": Refused(
-        a_queue("q", capability={"example.com/gpu": "500m"}), QUEUE, "must be an integer"
-    ),
     "a group for a queue that there is not": Refused(
         a_pod_group("g", min_member=1, queue="nowhere"), GROUP, "unable to find queue"
     ),

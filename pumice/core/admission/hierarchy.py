@@ -19,6 +19,7 @@ from pumice.core.admission.views import Queues
 from pumice.core.api.meta import ObjectMeta
 from pumice.core.api.scheduling import Queue
 
+SAME_LENGTH = f"{names.HIERARCHY} must have the same length with {names.HIERARCHY_WEIGHTS}"
 _FIELD = "metadata.annotations"
 _AT = f"requestBody.{_FIELD}"
 
@@ -38,8 +39,7 @@ def check(queue: Queue, queues: Queues) -> Iterator[FieldError]:
     if not path and not weights:
         return
     if path.count("/") != weights.count("/"):
-        why = f"{names.HIERARCHY} must have the same length with {names.HIERARCHY_WEIGHTS}"
-        yield FieldError(_FIELD, invalid(_AT, path, why))
+        yield FieldError(_FIELD, invalid(_AT, path, SAME_LENGTH))
     for weight in weights.split("/"):
         if why := _weight(weight, weights):
             yield FieldError(_FIELD, invalid(_AT, weights, why))

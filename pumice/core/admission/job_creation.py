@@ -9,14 +9,22 @@ that is wrong is said at once. Rules that need the queues are here alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from pumice.core import names
 from pumice.core.admission import formats, job_tasks, policies, views
 from pumice.core.admission.errors import FieldError, listed
 from pumice.core.admission.views import Queues
 from pumice.core.api.batch import Job, TaskSpec, VolumeSpec
-from pumice.core.api.rules import JOB_PLUGINS
+from pumice.core.api.job_rules import JOB_PLUGINS, NO_TASKS
 from pumice.core.jobs.plugins.arguments import Flag, parse
+
+NO_MASTER: Final = "The specified mpi master task was not found"
+BOTH_CLAIMS: Final = (
+    "conflict: If you want to use an existing PVC, just specify VolumeClaimName."
+    "If you want to create a new PVC, you do not need to specify VolumeClaimName"
+)
+ROOT: Final = "can not submit job to root queue"
 
 _MPI = "mpi"
 _MPI_MASTER = Flag("master", "master")
@@ -25,10 +33,16 @@ _MPI_OTHERS = (Flag("worker", "worker"), Flag("port", 22))
 
 def check(job: Job, queues: Queues) -> list[FieldError]:
     """Return what is wrong, in the order of Volcano's `/jobs/validate`."""
+    found = check_alone(job)
+    return [*found, *_queue(job.spec.queue, queues)] if job.spec.tasks else found
+
+
+def check_alone(job: Job) -> list[FieldError]:
+    """Return what is wrong with the Job itself, wherever its specification stands."""
     spec = job.spec
     tasks = spec.tasks or []
     if not tasks:
-        return [FieldError("spec.tasks", "No task specified in job spec")]
+        return [FieldError("spec.tasks", NO_TASKS)]
     return [
         *_mpi_master(spec.plugins or {}, tasks),
         *job_tasks.topology(spec.network_topology, "spec.networkTopology"),
@@ -38,7 +52,6 @@ def check(job: Job, queues: Queues) -> list[FieldError]:
         *policies.check(spec.policies, "spec.policies", "spec.policies"),
         *_plugins(spec.plugins or {}),
         *_volumes(spec.volumes or ()),
-        *_queue(spec.queue, queues),
     ]
 
 
@@ -50,7 +63,7 @@ def _mpi_master(
     master = parse(plugins[_MPI] or (), _MPI_MASTER, *_MPI_OTHERS).get(_MPI_MASTER)
     if any(task.name == master for task in tasks):
         return []
-    return [FieldError("spec.plugins[mpi]", "The specified mpi master task was not found")]
+    return [FieldError("spec.plugins[mpi]", NO_MASTER)]
 
 
 def _job_name(name: str) -> Iterator[FieldError]:
@@ -88,9 +101,7 @@ def _claim(volume: VolumeSpec, at: str) -> Iterator[FieldError]:
     if not name and volume.volume_claim is None:
         yield FieldError(at, "either VolumeClaim or VolumeClaimName must be specified")
     if name and volume.volume_claim is not None:
-        text = "conflict: If you want to use an existing PVC, just specify VolumeClaimName."
-        text += "If you want to create a new PVC, you do not need to specify VolumeClaimName"
-        yield FieldError(at, text)
+        yield FieldError(at, BOTH_CLAIMS)
     if name and (wrong := formats.dns_subdomain(name)):
         text = f"invalid VolumeClaimName {name} : {listed(wrong)}"
         yield FieldError(f"{at}.volumeClaimName", text)
@@ -105,7 +116,7 @@ def _queue(name: str, queues: Queues) -> Iterator[FieldError]:
         text = f"can only submit job to queue with state `Open`, queue `{name}` status is"
         yield FieldError("spec.queue", f"{text} `{queue.status.state}`")
     if name == names.ROOT_QUEUE:
-        yield FieldError("spec.queue", "can not submit job to root queue")
+        yield FieldError("spec.queue", ROOT)
     elif children := queues.children(name):
         text = f"can only submit job to leaf queue, queue `{name}` has {len(children)} child queues"
         yield FieldError("spec.queue", text)

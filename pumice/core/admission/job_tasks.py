@@ -10,6 +10,7 @@ from pumice.core.admission.errors import FieldError, listed
 from pumice.core.api.batch import Job, PartitionPolicy, TaskSpec
 from pumice.core.api.scheduling import NetworkTopology
 
+NO_ORDER = "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)"
 TWO_TIERS = (
     "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
 )
@@ -31,8 +32,7 @@ def check(job: Job) -> Iterator[FieldError]:
         yield from templates.check(task, index)
         yield from partitions(task, at, job.metadata.name)
     if not _is_ordered(job.spec.tasks or ()):
-        text = "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)"
-        yield FieldError("spec.tasks", text)
+        yield FieldError("spec.tasks", NO_ORDER)
 
 
 def minimum_of(task: TaskSpec) -> int:

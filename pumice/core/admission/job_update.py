@@ -8,7 +8,7 @@ change, so it is not compared.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,7 +16,8 @@ from pumice.core.admission import job_tasks
 from pumice.core.admission.errors import FieldError
 from pumice.core.api.batch import Job, JobSpec, TaskSpec, VolumeSpec
 
-_FIXED = (
+TASKS: Final = "job updates may not add or remove tasks"
+FIXED: Final = (
     "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec`"
     " and `PriorityClassName`"
 )
@@ -28,8 +29,8 @@ def check(old: Job, new: Job) -> list[FieldError]:
     found = [*_sizes(new, tasks)]
     found += job_tasks.topology(new.spec.network_topology, "spec.networkTopology")
     if len(tasks) != len(old.spec.tasks or []):
-        return [*found, FieldError("spec.tasks", "job updates may not add or remove tasks")]
-    return found + [FieldError(field, _FIXED) for field in _changed(old.spec, new.spec)]
+        return [*found, FieldError("spec.tasks", TASKS)]
+    return found + [FieldError(field, FIXED) for field in _changed(old.spec, new.spec)]
 
 
 def _sizes(job: Job, tasks: Sequence[TaskSpec]) -> Iterator[FieldError]:

@@ -16,8 +16,8 @@ from pumice.core import names
 from pumice.core.api.batch import Job, PodTemplate, TaskSpec
 
 MAX_RETRY: Final = 3
-_NEED_SVC: Final = frozenset({"tensorflow", "mpi", "pytorch", "ray"})
-_NEED_SSH: Final = frozenset({"mpi"})
+NEED_SVC: Final = frozenset({"tensorflow", "mpi", "pytorch", "ray"})
+NEED_SSH: Final = frozenset({"mpi"})
 
 
 def defaults(job: Job, scheduler_name: str = names.DEFAULT_SCHEDULER) -> Job:
@@ -71,8 +71,8 @@ def _plugins(plugins: dict[str, list[str] | None] | None) -> dict[str, list[str]
     if plugins is None:
         return None
     needed: dict[str, list[str] | None] = {}
-    if plugins.keys() & _NEED_SVC:
+    if plugins.keys() & NEED_SVC:
         needed["svc"] = []
-    if plugins.keys() & _NEED_SSH:
+    if plugins.keys() & NEED_SSH:
         needed["ssh"] = []
     return needed | plugins

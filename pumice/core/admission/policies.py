@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pumice.core.admission.errors import FieldError, invalid
 from pumice.core.api.batch import LifecyclePolicy
-from pumice.core.api.rules import ACTIONS, EVENTS
+from pumice.core.api.job_rules import ACTIONS, EVENTS
 
 ANY_EVENT = "*"
 

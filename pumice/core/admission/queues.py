@@ -23,7 +23,10 @@ from pumice.core.api.meta import Quantity
 from pumice.core.api.scheduling import Queue, QueueSpec
 from pumice.core.quantity import Exact, QuantityError
 
-_PROTECTED = frozenset({names.DEFAULT_QUEUE, names.ROOT_QUEUE})
+PROTECTED = frozenset({names.DEFAULT_QUEUE, names.ROOT_QUEUE})
+ROOT_RESOURCES = (
+    "root queue's resource attributes (capability, deserved, guarantee) cannot be modified"
+)
 _BODY = "requestBody"
 
 
@@ -64,8 +67,7 @@ def check_update(old: Queue, new: Queue, queues: Queues, rules: Rules) -> list[F
     if moved:
         found += tree.place(new, queues, rules.max_depth)
     if resized and new.metadata.name == names.ROOT_QUEUE and rules.protects_root:
-        text = "root queue's resource attributes (capability, deserved, guarantee) cannot be"
-        found.append(FieldError("spec", f"{text} modified"))
+        found.append(FieldError("spec", ROOT_RESOURCES))
     if resized or moved:
         found += tree.amounts(new, queues)
     return found
@@ -73,7 +75,7 @@ def check_update(old: Queue, new: Queue, queues: Queues, rules: Rules) -> list[F
 
 def check_delete(name: str, queues: Queues, rules: Rules) -> list[FieldError]:
     """Return what stands against deleting a queue; its state does not."""
-    if name in _PROTECTED:
+    if name in PROTECTED:
         return [FieldError("metadata.name", f"`{name}` queue can not be deleted")]
     queue = queues.get(name)
     if queue is None:

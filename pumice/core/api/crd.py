@@ -21,9 +21,12 @@ import yaml
 from pumice.core import names
 from pumice.core.api.batch import Job
 from pumice.core.api.bus import Command
+from pumice.core.api.cron import CronJob
+from pumice.core.api.flow import JobFlow, JobTemplate
 from pumice.core.api.rules import RULES
 from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.api.schema import object_schema
+from pumice.core.api.topology import HyperNode
 
 AGE = ("AGE", "date", ".metadata.creationTimestamp")
 QUEUE = ("QUEUE", "string", ".spec.queue", 1)
@@ -86,6 +89,33 @@ KINDS = (
         columns=(("PARENT", "string", ".spec.parent"),),
     ),
     Kind(Command, names.BUS_API, "commands"),
+    Kind(CronJob, names.BATCH_API, "cronjobs", short=("cronvcjob", "cronvj"), status=True),
+    Kind(
+        JobFlow,
+        names.FLOW_API,
+        "jobflows",
+        short=("jf",),
+        status=True,
+        columns=(
+            ("Status", "string", ".status.state.phase"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+    ),
+    Kind(JobTemplate, names.FLOW_API, "jobtemplates", short=("jt",), status=True),
+    Kind(
+        HyperNode,
+        names.TOPOLOGY_API,
+        "hypernodes",
+        short=("hn",),
+        namespaced=False,
+        status=True,
+        columns=(
+            ("Tier", "string", ".spec.tier"),
+            ("TierName", "string", ".spec.tierName"),
+            ("NodeCount", "integer", ".status.nodeCount"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+    ),
 )
 
 

@@ -13,13 +13,13 @@ import pytest
 from pumice.core import names
 from pumice.kube.certs import Pair
 from pumice.kube.resources import SECRETS
+from pumice.kube.tls import BadPairError
 from tests.adapters.webhooks.test_material import HOSTS, somebody_elses
 from tests.fakeapi import FakeApi, ManualClock
 from tests.fakeapi.clock import settle, until
 from webhooks import material as m
 from webhooks.keeper import Keeper, Place
 from webhooks.material import Material
-from webhooks.tls import BadPairError
 
 NAME = "pumice-webhooks-tls"
 HOUR_S = 3_600.0

@@ -10,11 +10,11 @@ import trustme
 from cryptography import x509
 
 from pumice.kube.certs import Pair
+from pumice.kube.tls import Tls
 from tests.adapters.webhooks.test_tls import presented, serial, serving
 from tests.adapters.webhooks.world import trusting
 from webhooks import material as m
 from webhooks.material import Material
-from webhooks.tls import Tls
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOSTS = ("pumice-webhooks.pumice-system.svc", "127.0.0.1")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pumice.core import names
+from pumice.core.admission.resource_groups import parse
 from pumice.kube.resources import (
     MUTATING_POLICIES,
     MUTATING_WEBHOOKS,
@@ -20,8 +21,10 @@ from pumice.kube.resources import (
 )
 from tests.adapters.webhooks.world import TABLE
 from tests.fakeapi import FakeApi, ManualClock
+from tests.fakeapi.clock import settle
 from webhooks.metrics import Metrics
 from webhooks.register import NAME, Endpoint, Gate, Registrar, entry
+from webhooks.table import webhooks
 
 SERVICE = Endpoint(names.NAMESPACE, "pumice-webhooks")
 URL = Endpoint(names.NAMESPACE, "pumice-webhooks", "https://127.0.0.1:8443/")
@@ -99,6 +102,10 @@ async def test_both_objects_are_made_and_belong_to_our_namespace(
         assert names_of(api, VALIDATING_WEBHOOKS) == [
             "validatejob.volcano.sh",
             "validatequeue.volcano.sh",
+            "validatecronjob.volcano.sh",
+            "validatejobflow.volcano.sh",
+            "validatejobtemplate.volcano.sh",
+            "validatehypernodes.volcano.sh",
             "validatepodgroup.volcano.sh",
             "validatepod.volcano.sh",
         ]
@@ -279,6 +286,49 @@ def test_what_others_depend_on_is_never_refused_for_our_absence() -> None:
     assert policies == {
         "jobs": {"Fail"},
         "queues": {"Fail"},
+        "cronjobs": {"Fail"},
+        "jobflows": {"Fail"},
+        "jobtemplates": {"Fail"},
+        "hypernodes": {"Ignore"},
         "podgroups": {"Ignore"},
         "pods": {"Ignore"},
     }
+
+
+GROUPS = """
+resourceGroups:
+- object: {key: namespace, value: [training]}
+"""
+
+
+async def test_pods_of_resource_groups_are_brought_too_whatever_the_policy(
+    clock: ManualClock,
+) -> None:
+    api = FakeApi(clock, namespaces=("default", names.NAMESPACE))
+    api.add(MUTATING_POLICIES, {"metadata": {"name": "pumice-gate"}})
+    async with registering(api, clock) as registrar:
+        assert "mutatepod.volcano.sh" not in names_of(api, MUTATING_WEBHOOKS)
+
+        registrar.bring(webhooks(["volcano"], parse(GROUPS)))
+        await settle()
+
+        (body,) = (
+            webhook
+            for webhook in stored(api, MUTATING_WEBHOOKS)["webhooks"]
+            if webhook["name"] == "mutatepod.volcano.sh"
+        )
+        assert body["failurePolicy"] == "Ignore"
+        assert body["matchConditions"][0]["expression"] == (
+            "has(object.spec.schedulerName) && object.spec.schedulerName in ['volcano']"
+            ' || request.namespace in ["training"]'
+        )
+
+
+async def test_what_is_not_enabled_any_more_is_not_brought_any_more(
+    api: FakeApi, clock: ManualClock
+) -> None:
+    async with registering(api, clock) as registrar:
+        registrar.bring([TABLE["/jobs/validate"]])
+        await settle()
+        assert names_of(api, MUTATING_WEBHOOKS) == []
+        assert names_of(api, VALIDATING_WEBHOOKS) == ["validatejob.volcano.sh"]

@@ -6,6 +6,7 @@ import base64
 import json
 import ssl
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -34,6 +35,7 @@ from tests.builders import a_queue
 from tests.fakeapi import FakeApi, ManualClock
 from tests.fakeapi.clock import eventually
 from webhooks import material as m
+from webhooks.files import CertificateFiles
 from webhooks.register import NAME
 from webhooks.service import SETTLE_S, Service
 
@@ -174,3 +176,25 @@ async def test_who_trusts_others_is_not_answered(api: FakeApi) -> None:
         async with aiohttp.ClientSession(connector=connector) as session:
             with pytest.raises(aiohttp.ClientConnectorCertificateError):
                 await session.post(f"https://127.0.0.1:{port}/jobs/validate", data=json.dumps({}))
+
+
+async def test_only_what_is_enabled_is_served_and_registered(api: FakeApi) -> None:
+    paths = frozenset({"/queues/mutate", "/jobs/validate"})
+    async with a_service(api, SystemClock(), paths=paths) as service:
+        await ready(service)
+        assert list(registered(api)) == ["mutatequeue.volcano.sh", "validatejob.volcano.sh"]
+
+
+async def test_a_certificate_from_files_is_served_and_trusted(api: FakeApi, tmp_path: Path) -> None:
+    made = m.make(("127.0.0.1",), datetime.now(UTC))
+    files = CertificateFiles(*(tmp_path / name for name in ("tls.crt", "tls.key", "ca.crt")))
+    files.certificate.write_bytes(made.pair.cert)
+    files.key.write_bytes(made.pair.key)
+    files.authority.write_bytes(made.bundle)
+    async with a_service(api, SystemClock(), certificate=files) as service:
+        await ready(service)
+        assert trusted(api) == {made.bundle}
+        config = registered(api)["validatejob.volcano.sh"]
+        answer = await call(config, asked(TABLE["/jobs/validate"], a_job()))
+        assert answer["allowed"]
+        assert api.get(SECRETS, names.NAMESPACE, "pumice-webhooks-tls") is None

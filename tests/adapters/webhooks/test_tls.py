@@ -14,10 +14,10 @@ import uvicorn
 from cryptography import x509
 
 from pumice.kube.certs import Pair
+from pumice.kube.connections import Connection
+from pumice.kube.serving import Server
+from pumice.kube.tls import BadPairError, Tls
 from tests.adapters.webhooks.world import TABLE, a_job, an_app, asked, response
-from webhooks.connections import Connection
-from webhooks.service import Server
-from webhooks.tls import BadPairError, Tls
 
 PATH = "/jobs/validate"
 QUESTION = asked(TABLE[PATH], a_job())
@@ -166,6 +166,13 @@ class Hurried(Connection):
     body_s = 0.3
 
 
+class Impatient(Connection):
+    """A connection whose deadlines are over at once."""
+
+    head_s = 0.05
+    body_s = 0.05
+
+
 HEAD = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n".encode()
 LENGTH = f"Content-Length: {len(QUESTION)}\r\n\r\n".encode()
 
@@ -182,7 +189,7 @@ async def test_a_slow_client_is_cut(
 ) -> None:
     tls = Tls()
     tls.load(a_pair(authority))
-    async with serving(tls, Hurried) as port:
+    async with serving(tls, Impatient) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
         writer.write(b"".join(sent))
         async with asyncio.timeout(10):
@@ -198,12 +205,12 @@ async def test_a_client_that_rests_between_questions_is_not_cut(
     tls.load(a_pair(authority))
     async with serving(tls, Hurried) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
-        for _ in range(2):
+        for rest_s in (2 * Hurried.body_s, 0):
             writer.write(HEAD + LENGTH + QUESTION)
             head = await reader.readuntil(b"\r\n\r\n")
             length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
             assert response(await reader.readexactly(length))["allowed"]
             # Longer than either deadline.
-            await asyncio.sleep(2 * Hurried.body_s)
+            await asyncio.sleep(rest_s)
         writer.close()
         await writer.wait_closed()

@@ -10,7 +10,7 @@ from pumice.core.admission import job_creation
 from pumice.core.admission.errors import text
 from pumice.core.admission.views import Queues
 from pumice.core.api.batch import DependsOn, Job, PartitionPolicy, VolumeSpec
-from pumice.core.api.rules import JOB_PLUGINS
+from pumice.core.api.job_rules import JOB_PLUGINS
 from pumice.core.api.scheduling import NetworkTopology
 from tests.builders import a_queue
 from tests.unit.admission.builders import a_job, a_policy, a_task, template, told, view

@@ -8,7 +8,13 @@ import pytest
 
 from pumice.core import names
 from pumice.core.admission import pods
-from pumice.core.api.core import Pod, SchedulingGate
+from pumice.core.api.core import (
+    Container,
+    Pod,
+    PodSpec,
+    ResourceRequirements,
+    SchedulingGate,
+)
 from tests.builders import a_pod
 from tests.unit.admission.builders import messages
 
@@ -51,6 +57,47 @@ def test_the_gate(case: Gated) -> None:
     want = [SchedulingGate(name=name) for name in case.want] or None
     assert held.spec.scheduling_gates == want
     assert pods.gated(held, case.namespace, OURS) == held
+
+
+@dataclass(frozen=True)
+class Marked:
+    pod: Pod
+    want: tuple[str, ...] = ()
+    namespace: str = "ns"
+
+
+BATCH, FREE = names.MARKER_RESOURCE, names.FREE_MARKER_RESOURCE
+MARKS = {
+    "a pod of ours that kube-scheduler chooses the node for": Marked(a_pod("p"), (BATCH, FREE)),
+    "a pod of a Job of ours, which will be pinned": Marked(a_pod("p", ours=True), (BATCH,)),
+    "a pod that waits for its queue": Marked(
+        a_pod("p", annotations={QUEUE_GATE: "true"}, gates=[QUEUE_GATE]), (BATCH, FREE)
+    ),
+    "a pod of another scheduler is not marked": Marked(a_pod("p", scheduler="default-scheduler")),
+    "a pod that has its node is not": Marked(a_pod("p", node="n1")),
+    "a pod in kube-system is not": Marked(a_pod("p"), namespace="kube-system"),
+}
+
+
+@pytest.mark.parametrize("case", MARKS.values(), ids=MARKS.keys())
+def test_the_marker(case: Marked) -> None:
+    marked = pods.marked(case.pod, case.namespace, OURS)
+    (asked,) = [container.resources for container in marked.spec.containers or ()]
+    marks = dict.fromkeys(case.want, "1")
+    assert asked is not None
+    assert asked.requests == {"cpu": "1", **marks}
+    assert asked.limits == (marks or None)
+    assert pods.marked(marked, case.namespace, OURS) == marked
+
+
+def test_the_marker_goes_to_the_first_container_alone() -> None:
+    limited = ResourceRequirements(limits={"memory": "1Gi"})
+    containers = [Container(name="a", resources=limited), Container(name="b")]
+    pod = a_pod("p", ours=True, spec=PodSpec(containers=containers))
+
+    marked = ResourceRequirements(requests={BATCH: "1"}, limits={"memory": "1Gi", BATCH: "1"})
+    want = [Container(name="a", resources=marked), Container(name="b")]
+    assert pods.marked(pod, "ns", OURS).spec.containers == want
 
 
 @dataclass(frozen=True)
