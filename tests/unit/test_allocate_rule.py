@@ -13,6 +13,7 @@ from pumice.core.conf import Arguments
 from pumice.core.extension import LivePredicate, PredicateResult
 from pumice.core.session import Session
 from tests.builders import Thing, a_conf, a_group, a_node, a_plan, a_plugin, a_pod, placements
+from tests.effort import examples
 
 GANG = a_plugin("gang", "enableJobOrder", "enableJobReady", "enableJobPipelined")
 
@@ -113,7 +114,7 @@ class Naive:
 ONLY_CPU = a_conf("allocate", [GANG], ["predicates", a_plugin("binpack", **{"binpack.memory": 0})])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(worlds)
 def test_the_plan_is_that_of_the_sequential_rule(world: World) -> None:
     plan = a_plan(ONLY_CPU, world.things())
@@ -127,7 +128,7 @@ crowds = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(crowds)
 def test_many_small_jobs_follow_the_sequential_rule(world: World) -> None:
     plan = a_plan(ONLY_CPU, world.things())
@@ -149,7 +150,7 @@ class OneByOne:
         """Say nothing."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(worlds, st.sampled_from(["binpack", "nodeorder"]))
 def test_many_at_once_is_the_same_as_one_by_one(world: World, score: str) -> None:
     def build(args: Arguments) -> OneByOne:
@@ -166,7 +167,7 @@ def test_many_at_once_is_the_same_as_one_by_one(world: World, score: str) -> Non
     assert placements(fast) == placements(slow)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(worlds)
 def test_no_node_is_overcommitted_and_no_gang_is_split(world: World) -> None:
     plan = a_plan(ONLY_CPU, world.things())

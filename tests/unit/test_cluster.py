@@ -28,6 +28,7 @@ from tests.builders import (
     nodes,
     show,
 )
+from tests.effort import examples
 
 KEY = JobKey("ns/j")
 
@@ -420,7 +421,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(EVENTS, max_size=20))
 def test_after_any_events_the_tables_are_sums_over_what_is_known(events: list[Event]) -> None:
     cluster = Cluster()
@@ -456,7 +457,7 @@ def tables(cluster: Cluster) -> object:
     return used(cluster), releasing(cluster), jobs, usage, snapshot.active
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.permutations(FINAL), st.lists(st.sampled_from(FINAL), max_size=5))
 def test_the_order_of_events_does_not_matter(order: list[Thing], again: list[Thing]) -> None:
     cluster = Cluster()

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, Ledger, LedgerError, PodView, State
+from tests.effort import examples
 
 JOB = JobKey("ns/job")
 
@@ -267,4 +268,4 @@ class LedgerMachine(RuleBasedStateMachine):
 
 
 TestLedgerMachine = LedgerMachine.TestCase
-TestLedgerMachine.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestLedgerMachine.settings = settings(max_examples=examples(40), stateful_step_count=30)

@@ -16,6 +16,7 @@ from pumice.core.model.tasks import TaskClass
 from pumice.core.plugins.nodeorder import NAME
 from pumice.core.resources import pad
 from pumice.core.session import Session
+from tests.effort import examples
 from tests.unit.sessions import a_node, a_pod, a_session, classes, pending
 from tests.unit.worlds import a_term, spread, wishing
 
@@ -245,7 +246,7 @@ NODES = st.lists(
 REQUESTS = st.tuples(st.sampled_from(["0", "500m", "1"]), st.sampled_from(["0", "512Mi", "2Gi"]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(NODES, REQUESTS, st.integers(1, 8), st.booleans())
 def test_groups_equal_one_task_after_the_other(
     drawn: list[tuple[int, int, int, str]], request: tuple[str, str], m: int, bare: bool

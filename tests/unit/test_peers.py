@@ -24,6 +24,7 @@ from pumice.core.plugins.predicates.affinity import refuse_by_affinity
 from pumice.core.plugins.predicates.ports import refuse_ports
 from pumice.core.plugins.predicates.spread import refuse_uneven
 from pumice.core.selectors import tolerates
+from tests.effort import examples
 from tests.unit.worlds import (
     a_pod,
     a_term,
@@ -159,7 +160,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(START, STEPS)
 def test_filters_equal_a_walk_over_all_pods(
     start: list[tuple[int, int, bool]], steps: list[tuple[int, int] | str | tuple[str, int]]

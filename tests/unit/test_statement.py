@@ -14,6 +14,7 @@ from pumice.core.model.tasks import Status, Task
 from pumice.core.statement import Statement
 from pumice.core.workspace import Commitment, Trial, Workspace, workspace
 from tests.builders import a_cluster, a_job, nodes
+from tests.effort import examples
 
 KEY = JobKey("ns/j")
 
@@ -187,7 +188,7 @@ operations = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(operations)
 def test_discard_gives_everything_back(done: list[Operation]) -> None:
     space, heard = a_workspace()
@@ -200,7 +201,7 @@ def test_discard_gives_everything_back(done: list[Operation]) -> None:
     assert set(heard.balance.values()) <= {0}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(operations)
 def test_tables_are_sums_over_tasks_after_commit(done: list[Operation]) -> None:
     space, _ = a_workspace()

@@ -17,6 +17,7 @@ from pumice.kube.resources import POD_GROUPS
 from tests.adapters.controllers.job_world import order
 from tests.adapters.controllers.mortal import OBJECTS, Death, MortalWorld
 from tests.adapters.controllers.world import Json
+from tests.effort import examples
 from tests.fakeapi.clock import settle
 from tests.fakeapi.faults import Fault, Faults
 
@@ -231,4 +232,4 @@ def truth(pods: dict[str, Json]) -> Counter[str]:
 
 
 TestJobMachine = JobMachine.TestCase
-TestJobMachine.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
+TestJobMachine.settings = settings(max_examples=examples(40), stateful_step_count=15)

@@ -13,6 +13,7 @@ from pumice.kube.informer import SILENCE_S, Added, Deleted, Event, Informer, Upd
 from pumice.kube.patches import MergePatch
 from pumice.kube.resources import CONFIG_MAPS, ConfigMap
 from tests.adapters.kube.conftest import running
+from tests.effort import examples
 from tests.fakeapi import FakeApi, ManualClock, settle
 
 NAMES = ("a", "b", "c")
@@ -107,7 +108,7 @@ async def write(client: Client, api: FakeApi, name: str) -> ConfigMap:
     return await client.create(CONFIG_MAPS, "default", {"metadata": {"name": name}})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(steps)
 def test_converges(plan: list[tuple[str, str]]) -> None:
     async def run() -> None:

@@ -479,9 +479,7 @@ def is_verdict(answer: httpx.Response) -> bool:
     return found["allowed"] or bool(found["status"]["message"])
 
 
-GARBAGE = settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+GARBAGE = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 
 
 @GARBAGE

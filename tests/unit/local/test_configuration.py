@@ -7,12 +7,14 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
+from pumice.core import names
 from pumice.local import audit, kwok
 from pumice.local.certs import Pair
 from pumice.local.paths import manifests
-from pumice.local.scheduler import metric_sum, pumice_config, stock_config
+from pumice.local.scheduler import metric_sum, pumice_config, shared_config, stock_config
 from pumice.local.users import render
 
 
@@ -74,10 +76,53 @@ def test_the_published_configuration_binds_through_the_extender_and_nothing_else
     ]
 
 
-def test_every_line_of_the_published_configuration_has_its_reason() -> None:
-    lines = (manifests() / "scheduler-config.yaml").read_text().splitlines()
+def test_a_shared_scheduler_runs_with_its_published_configuration() -> None:
+    published = yaml.safe_load((manifests() / "shared" / "scheduler-config.yaml").read_text())
+    local = shared_config(Path("/k"), "https://127.0.0.1:7", {"caFile": "/ca"})
+
+    assert local.pop("leaderElection") == {"leaderElect": False}
+    assert local["clientConnection"].pop("kubeconfig") == "/k"
+    del published["clientConnection"]["kubeconfig"]
+    for ours, theirs in zip(local["extenders"], published["extenders"], strict=True):
+        assert ours.pop("urlPrefix") == "https://127.0.0.1:7"
+        assert ours.pop("tlsConfig") == {"caFile": "/ca"}
+        assert theirs.pop("urlPrefix").startswith("https://")
+        assert theirs.pop("tlsConfig").keys() == {"serverName", "caFile", "certFile", "keyFile"}
+    assert local == published
+
+
+def test_only_marked_pods_go_from_a_shared_scheduler_to_the_extender() -> None:
+    config = shared_config(Path("/k"), "https://127.0.0.1:7", {})
+    binding, loop = config["extenders"]
+
+    assert (binding["bindVerb"], binding["ignorable"]) == ("bind", False)
+    assert binding["managedResources"] == [
+        {"name": names.MARKER_RESOURCE, "ignoredByScheduler": True}
+    ]
+    # What is called in kube-scheduler's loop may not hold it up, nor fail it.
+    assert "bindVerb" not in loop
+    assert (loop["httpTimeout"], loop["ignorable"]) == ("2s", True)
+    assert loop["managedResources"] == [
+        {"name": names.FREE_MARKER_RESOURCE, "ignoredByScheduler": True}
+    ]
+    assert [profile["schedulerName"] for profile in config["profiles"]] == [
+        "default-scheduler",
+        "volcano",
+    ]
+
+
+@pytest.mark.parametrize("file", ["scheduler-config.yaml", "shared/scheduler-config.yaml"])
+def test_every_line_of_the_published_configuration_has_its_reason(file: str) -> None:
+    lines = (manifests() / file).read_text().partition("filterVerb")[0].splitlines()
     explained = {"qps", "podInitialBackoffSeconds", "podMaxBackoffSeconds", "kubeconfig"}
-    explained |= {"nodeCacheCapable", "httpTimeout", "ignorable"}
+    explained |= {"nodeCacheCapable", "httpTimeout", "ignorable", "managedResources", "weight"}
+    explained |= {
+        "enableHTTPS",
+        "- urlPrefix",
+        "serverName",
+        "certFile",
+        "percentageOfNodesToScore",
+    }
 
     unexplained = {
         key

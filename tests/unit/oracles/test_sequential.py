@@ -17,6 +17,7 @@ from tests.builders import (
     a_queue,
     placements,
 )
+from tests.effort import examples
 from tests.unit.oracles.sequential import Amount, Job, Model, Node, Queue, Task
 
 GIB = 2.0**30
@@ -153,7 +154,7 @@ def _text(amount: Amount) -> str:
     return f"{amount[0]:.0f}m {amount[1]:.0f}"
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150), derandomize=True)
 @given(models())
 def test_the_engine_decides_as_the_rules_are_written(model: Model) -> None:
     plan = a_plan(CONF, things(model))
