@@ -7,6 +7,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
+# Compiled code is kept, whatever the caller's own habit: everything starts quicker.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -24,7 +27,7 @@ test: controlplane ## Unit tests, and the acceptance tests in their short form
 
 .PHONY: unit
 unit: $(INSTALLED) ## Tests without cluster and network
-	@$(BIN)/python -m pytest -m "not cluster" -n logical --dist worksteal
+	@$(BIN)/python -m pytest -m "not cluster" -n 4 --dist worksteal
 
 .PHONY: e2e
 e2e: controlplane ## Everything, the acceptance tests at full counts
@@ -47,8 +50,16 @@ bench: controlplane ## Measure; prints a table and writes build/bench.json
 	@$(BIN)/python -m benchmarks
 
 .PHONY: generate
-generate: $(INSTALLED) ## Write the CRD manifests anew from the types
+generate: $(INSTALLED) ## Write CRDs, admission policies and the page of Job phases anew from the code
 	@$(BIN)/python -m pumice.core.api.crd manifests/crds
+	@$(BIN)/python -m pumice.core.admission.policy_mode manifests/admission/policies
+	@$(BIN)/python -m pumice.core.jobs.state_page docs/job-states.md
+
+.PHONY: manifests
+manifests: $(INSTALLED) ## Write build/pumice.yaml, which installs Pumice in a cluster (IMAGE=...)
+	@mkdir -p build
+	@$(BIN)/pumice manifests $(if $(IMAGE),--image=$(IMAGE)) > build/pumice.yaml
+	@echo "Install it with: kubectl apply -f build/pumice.yaml"
 
 .PHONY: controlplane
 controlplane: $(INSTALLED) ## Build the control plane if it is missing (once, 5 min on two cores)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks.figures import Figure
-from benchmarks.sessions import decide, places
+from benchmarks.sessions import decide, evicts, places
 from benchmarks.worlds import a_cluster, add_jobs, add_running
+from pumice.core.conf import DEFAULT
 
 
 def measure() -> list[Figure]:
@@ -13,6 +16,7 @@ def measure() -> list[Figure]:
         _many_jobs(),
         _one_gang(),
         _idle(),
+        _reclaim(),
     ]
 
 
@@ -36,3 +40,14 @@ def _idle() -> Figure:
     seconds = decide(cluster, places(0))
     name = "session with nothing to do, 10,000 nodes and 100,000 pods"
     return Figure.of(name, 1_000 * seconds, "ms", 50.0)
+
+
+def _reclaim() -> Figure:
+    cluster = a_cluster(500, ("full", "empty"), gpus=8)
+    add_running(cluster, 4_000, 1, 500, queue="full", gpus=1)
+    add_jobs(cluster, 4_000, 1, queue="empty", gpus=1)
+    conf = replace(DEFAULT, actions=("enqueue", "allocate", "reclaim", "backfill"))
+    # Each queue deserves half of the devices.
+    seconds = decide(cluster, evicts(2_000), conf=conf)
+    name = "reclaim: 4,000 one-GPU jobs run on 500 nodes, 4,000 wait"
+    return Figure.of(name, seconds, "s", 2.0)

@@ -13,9 +13,14 @@ from pumice.core.cluster import Cluster
 CREATED = "2026-01-01T00:00:00Z"
 
 
-def a_node(name: str, cpu: int = 32, memory: str = "128Gi", pods: int = 110) -> Node:
+GPU = "nvidia.com/gpu"
+
+
+def a_node(name: str, cpu: int = 32, memory: str = "128Gi", pods: int = 110, gpus: int = 0) -> Node:
     """Return a node."""
     amounts = {"cpu": str(cpu), "memory": memory, "pods": str(pods)}
+    if gpus:
+        amounts[GPU] = str(gpus)
     body = {
         "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name}},
         "status": {"allocatable": amounts, "capacity": amounts},
@@ -33,8 +38,9 @@ def a_group(name: str, minimum: int, phase: str = "Inqueue", queue: str = "defau
     return msgspec.convert(body, PodGroup)
 
 
-def a_pod(name: str, group: str, cpu: str = "1", node: str = "") -> Pod:
+def a_pod(name: str, group: str, cpu: str = "1", node: str = "", gpus: int = 0) -> Pod:
     """Return a held pod of a job, or one that runs on a node."""
+    asked = {"cpu": cpu, **({GPU: str(gpus)} if gpus else {})}
     gates = [] if node else [{"name": "pumice.dev/held"}]
     body = {
         "metadata": {
@@ -52,40 +58,44 @@ def a_pod(name: str, group: str, cpu: str = "1", node: str = "") -> Pod:
             "schedulerName": "volcano",
             "nodeName": node,
             "schedulingGates": gates,
-            "containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}],
+            "containers": [{"name": "main", "resources": {"requests": asked}}],
         },
         "status": {"phase": "Running" if node else "Pending"},
     }
     return msgspec.convert(body, Pod)
 
 
-def a_cluster(nodes: int, queues: Iterable[str] = ("default",)) -> Cluster:
+def a_cluster(nodes: int, queues: Iterable[str] = ("default",), gpus: int = 0) -> Cluster:
     """Return a cluster of equal, empty nodes."""
     cluster = Cluster()
     for queue in queues:
         body = {"metadata": {"name": queue, "uid": queue}, "status": {"state": "Open"}}
         cluster.set_queue(msgspec.convert(body, Queue))
     for i in range(nodes):
-        cluster.set_node(a_node(f"n{i:05}"))
+        cluster.set_node(a_node(f"n{i:05}", gpus=gpus))
     return cluster
 
 
-def add_jobs(cluster: Cluster, jobs: int, pods: int, prefix: str = "j") -> None:
+def add_jobs(
+    cluster: Cluster, jobs: int, pods: int, prefix: str = "j", queue: str = "default", gpus: int = 0
+) -> None:
     """Add waiting jobs of equal pods."""
     for j in range(jobs):
         name = f"{prefix}{j:05}"
-        cluster.set_pod_group(a_group(name, pods))
+        cluster.set_pod_group(a_group(name, pods, queue=queue))
         for p in range(pods):
-            cluster.set_pod(a_pod(f"{name}-worker-{p}", name))
+            cluster.set_pod(a_pod(f"{name}-worker-{p}", name, gpus=gpus))
 
 
-def add_running(cluster: Cluster, jobs: int, pods: int, nodes: int) -> None:
+def add_running(
+    cluster: Cluster, jobs: int, pods: int, nodes: int, queue: str = "default", gpus: int = 0
+) -> None:
     """Add jobs that run, their pods dealt out over the nodes."""
     serial = 0
     for j in range(jobs):
         name = f"r{j:05}"
-        cluster.set_pod_group(a_group(name, pods, "Running"))
+        cluster.set_pod_group(a_group(name, pods, "Running", queue))
         for p in range(pods):
             node = f"n{serial % nodes:05}"
             serial += 1
-            cluster.set_pod(a_pod(f"{name}-worker-{p}", name, node=node))
+            cluster.set_pod(a_pod(f"{name}-worker-{p}", name, node=node, gpus=gpus))

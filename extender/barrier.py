@@ -208,10 +208,11 @@ class Barrier:
     def _bounds(self, job: JobKey, info: JobInfo) -> tuple[int, int]:
         """Return bounds for what `job_ready` counts, without looking at every member."""
         total = info.counts.total
-        there = total.count(Status.BOUND | Status.RUNNING | Status.SUCCEEDED)
-        there += len(self.by_job.get(job, ()))
-        unseen = len(self.commits) + sum(map(len, self.model.committed.values()))
-        return there + total.pending_best_effort, there + total.best_effort + unseen
+        seen = total.count(Status.BOUND | Status.RUNNING | Status.SUCCEEDED)
+        least = seen + len(self.by_job.get(job, ())) + total.pending_best_effort
+        # The ledger knows also of bindings that the watch has not shown yet.
+        most = self.model.ledger.come(job) + total.count(Status.SUCCEEDED) + total.best_effort
+        return least, most
 
     def _status(self, task: Task) -> Status:
         """Return a task's status as the barrier sees it: Released members are Pending."""

@@ -4,19 +4,42 @@ The scheduler configuration as a file that may change under us.
 The file is looked at once a second (a mounted ConfigMap changes by a swapped link, so it is the
 content that counts). One that does not parse is refused with a message, and the last good one
 stays in force; at start there is Volcano's default to fall back on.
+
+Which plugins it may name is settled once, when the process starts: the built-in ones, and those
+that installed packages offer as entry points of the group `pumice.plugins`.
 """
 
 from __future__ import annotations
 
 import logging
+from importlib.metadata import entry_points
 from pathlib import Path
 
+from pumice.core.catalog import add_plugin
 from pumice.core.conf import DEFAULT, Configuration, ConfigurationError, parse
 from pumice.kube.clock import Clock
 
 log = logging.getLogger(__name__)
 
 LOOK_S = 1.0
+PLUGINS = "pumice.plugins"
+
+
+def add_installed_plugins() -> None:
+    """
+    Make the plugins known that installed packages offer; one that does not load is left out.
+
+    An entry point names what builds the plugin from its arguments, usually a class. It goes
+    before a built-in plugin of its name.
+    """
+    for entry in entry_points(group=PLUGINS):
+        try:
+            build = entry.load()
+        except Exception:
+            log.exception("plugin %s (%s) does not load, it is left out", entry.name, entry.value)
+            continue
+        add_plugin(entry.name, build)
+        log.info("plugin %s: %s", entry.name, entry.value)
 
 
 class ConfigurationFile:

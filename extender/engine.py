@@ -1,9 +1,10 @@
 """
 The loop that decides: snapshot, session in a thread, plan, apply.
 
-A change wakes it; changes that come close together are taken together. Nothing is planned
-before every cache is synced, on a cache that has heard nothing for `STALE_S`, or twice: while
-a session runs the cache moves on, and what was decided is checked against it again.
+A change wakes it; changes that come close together are taken together, and one that starts and
+stops nothing waits for others for up to `LATER_S`. Nothing is planned before every cache is synced,
+on a cache that has heard nothing for `STALE_S`, or twice: while a session runs the cache moves on,
+and what was decided is checked against it again.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from dataclasses import dataclass, field, replace
 
 from extender.applying import Applied, apply_allocations
 from extender.metrics import Metrics
-from extender.model import Model
+from extender.model import Model, Urgency
 from extender.releases import Releases
 from extender.statuses import Statuses
 from pumice.core.conf import Configuration
+from pumice.core.explain.picture import Picture
 from pumice.core.plan import Plan
 from pumice.core.session import run_session
 from pumice.kube.clock import Clock
@@ -27,6 +29,7 @@ from pumice.kube.clock import Clock
 log = logging.getLogger(__name__)
 
 DEBOUNCE_S = 0.01
+LATER_S = 0.2
 PERIOD_S = 1.0
 STALE_S = 90.0
 STUCK_S = 120.0
@@ -58,18 +61,26 @@ class Engine:
     #: seconds since the cache that is furthest behind last heard from the API server
     age: Callable[[], float]
     metrics: Metrics
+    #: carries out what a plan says of evictions
+    evict: Callable[[Plan], object] = lambda plan: None
     past: deque[Past] = field(default_factory=lambda: deque(maxlen=KEPT_SESSIONS))
+    #: what the last session saw, and all that it decided and found
+    latest: Picture | None = None
     sessions: int = 0
     #: what the last session warned of; a repetition tells nothing new
     warned: frozenset[str] = frozenset()
     #: when the loop last went round, in monotonic seconds
     turned: float = 0.0
     _awake: asyncio.Event = field(default_factory=asyncio.Event)
+    _alarm: asyncio.TimerHandle | None = None
     _stale: bool = False
 
-    def wake(self) -> None:
-        """Ask for a session soon."""
-        self._awake.set()
+    def wake(self, urgency: Urgency = Urgency.NOW) -> None:
+        """Ask for a session."""
+        if urgency is Urgency.NOW:
+            self._awake.set()
+        elif urgency is Urgency.LATER and self._alarm is None:
+            self._alarm = asyncio.get_running_loop().call_later(LATER_S, self._awake.set)
 
     def alive(self) -> bool:
         """Tell whether the loop still goes round; before its first turn it is waited for."""
@@ -86,6 +97,9 @@ class Engine:
             except TimeoutError:
                 pass
             self._awake.clear()
+            if self._alarm is not None:
+                self._alarm.cancel()
+                self._alarm = None
             self.turned = self.clock.monotonic()
             if self._is_stale():
                 continue
@@ -98,19 +112,22 @@ class Engine:
         """Run one session and apply what it decided."""
         self.sessions += 1
         started = self.clock.monotonic()
-        snapshot = self.model.cluster.snapshot(self.model.avoided_nodes())
+        snapshot = self.model.cluster.snapshot(self.model.avoided_nodes(), self.model.spared_pods())
         plan = await asyncio.to_thread(
             run_session, snapshot, self.configuration(), self.clock.now(), f"s{self.sessions}"
         )
         seconds = self.clock.monotonic() - started
         applied = apply_allocations(plan, self.model, self.releases)
+        self.evict(plan)
+        self.latest = Picture(snapshot, plan)
+        self.model.cluster.inputs.acted.update(plan.acted)
         await self.statuses.write(plan)
-        past = Past(replace(plan, groups=(), queues=()), applied, seconds)
+        past = Past(replace(plan, groups=(), queues=(), deserved={}), applied, seconds)
         self.metrics.session_seconds.observe(seconds)
         self.metrics.placements.inc(applied.placed)
         self.metrics.dropped.inc(applied.dropped)
         warns = self._warn(plan)
-        if plan.allocations or plan.enqueued or warns:
+        if plan.allocations or plan.evictions or plan.enqueued or warns:
             self.past.append(past)
         # What was dropped is decided anew when the change comes that made it void, or a little
         # later: a session right now might come to the same again and again.

@@ -4,6 +4,9 @@ The hot path: `filter`, `prioritize`, `preempt` and `bind` as plain ASGI, before
 kube-scheduler wants exactly status 200 and a JSON body of known length; anything else fails the
 pod's cycle. So a body that cannot be read is answered with 200 and an error in the verb's own
 form, where that form has one, and with 400 where it has none.
+
+Whoever reaches `bind` binds pods with the extender's rights. Where the port is not for loopback
+alone, the verbs answer only those who have shown a client certificate.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import msgspec
 
 from extender import wire
 from pumice.core.ids import PodUid
+from pumice.kube.connections import client_of
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -39,10 +43,10 @@ class Verbs(Protocol):
     async def bind(self, uid: PodUid, node: str) -> str:
         """Return "" when the pod is bound to the node, else why it is not."""
 
-    def filter(self, args: wire.Args) -> wire.FilterResult:
+    async def filter(self, args: wire.Args) -> wire.FilterResult:
         """Return the candidates that remain."""
 
-    def prioritize(self, args: wire.Args) -> list[wire.HostPriority]:
+    async def prioritize(self, args: wire.Args) -> list[wire.HostPriority]:
         """Return the scores of the candidates."""
 
     def preempt(self, args: wire.PreemptionArgs) -> wire.PreemptionResult:
@@ -59,6 +63,8 @@ class HotPath:
 
     verbs: Verbs
     rest: App
+    #: the verbs are for those alone who have shown a client certificate
+    guarded: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -66,13 +72,16 @@ class HotPath:
         if scope["type"] != "http" or path not in VERBS:
             await self.rest(scope, receive, send)
             return
+        if self.guarded and client_of(scope) is None:
+            await reply(send, 401, b'{"error":"a client certificate is required"}')
+            return
         if scope["method"] != "POST":
-            await _answer(send, 405, b'{"error":"POST only"}')
+            await reply(send, 405, b'{"error":"POST only"}')
             return
         try:
             body = await _body(receive)
         except BodyTooLargeError:
-            await _answer(send, 413, b'{"error":"the body is too large"}')
+            await reply(send, 413, b'{"error":"the body is too large"}')
             return
         await VERBS[path](self, body, receive, send)
 
@@ -80,37 +89,35 @@ class HotPath:
         try:
             args = _binding(body)
         except msgspec.DecodeError:
-            await _answer(send, 200, _encode(wire.BindingResult(error=BAD_REQUEST)))
+            await reply(send, 200, _encode(wire.BindingResult(error=BAD_REQUEST)))
             return
         answer = asyncio.ensure_future(self.verbs.bind(PodUid(args.pod_uid), args.node))
-        if not answer.done():
-            await _until_lost(answer, receive)
-        if answer.cancelled():
-            return
-        await _answer(send, 200, _encode(wire.BindingResult(error=answer.result())))
+        error = await _unless_lost(answer, receive)
+        if error is not None:
+            await reply(send, 200, _encode(wire.BindingResult(error=error)))
 
     async def _filter(self, body: bytes, receive: Receive, send: Send) -> None:
         try:
-            result = self.verbs.filter(_args(body))
+            result = await self.verbs.filter(_args(body))
         except msgspec.DecodeError:
             result = wire.FilterResult(node_names=[], error=BAD_REQUEST)
-        await _answer(send, 200, _encode(result))
+        await reply(send, 200, _encode(result))
 
     async def _prioritize(self, body: bytes, receive: Receive, send: Send) -> None:
         try:
-            scores = self.verbs.prioritize(_args(body))
+            scores = await self.verbs.prioritize(_args(body))
         except msgspec.DecodeError:
-            await _answer(send, 400, b'{"error":"the body is not what the verb takes"}')
+            await reply(send, 400, b'{"error":"the body is not what the verb takes"}')
             return
-        await _answer(send, 200, _encode(scores))
+        await reply(send, 200, _encode(scores))
 
     async def _preempt(self, body: bytes, receive: Receive, send: Send) -> None:
         try:
             result = self.verbs.preempt(_preemption(body))
         except msgspec.DecodeError:
-            await _answer(send, 400, b'{"error":"the body is not what the verb takes"}')
+            await reply(send, 400, b'{"error":"the body is not what the verb takes"}')
             return
-        await _answer(send, 200, _encode(result))
+        await reply(send, 200, _encode(result))
 
 
 VERBS: dict[str, Callable[[HotPath, bytes, Receive, Send], Awaitable[None]]] = {
@@ -137,20 +144,22 @@ async def _body(receive: Receive) -> bytes:
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def _until_lost(answer: asyncio.Future[str], receive: Receive) -> None:
-    """Wait for the answer; when the caller hangs up first, the call is cancelled."""
+async def _unless_lost(answer: asyncio.Future[str], receive: Receive) -> str | None:
+    """Wait for the answer; when the caller hangs up first, cancel the call and return None."""
     hung_up = asyncio.ensure_future(receive())
+    hung_up.add_done_callback(lambda _: answer.cancel())
     try:
-        first: set[asyncio.Future[Any]] = {answer, hung_up}
-        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done():
-            answer.cancel()
-            await asyncio.wait({answer})
+        return await answer
+    except asyncio.CancelledError:
+        if hung_up.done():
+            return None
+        raise
     finally:
         hung_up.cancel()
 
 
-async def _answer(send: Send, status: int, body: bytes) -> None:
+async def reply(send: Send, status: int, body: bytes) -> None:
+    """Send a whole answer of JSON, with its length: only then is the connection used again."""
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),

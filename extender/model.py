@@ -9,19 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
 from pumice.core import names
 from pumice.core.api.core import Node, Pod
+from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.cluster import Cluster
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, Entry, Ledger, PodView, State
-from pumice.core.model.tasks import Task
+from pumice.core.model.tasks import Status, Task
 from pumice.core.steering import arm_of, group_of, view_of
 from pumice.core.surroundings import Surroundings
 
 AVOID_S = 30.0
 """How long a job avoids a node that refused a pod of it, unless the node changes before."""
 AVOID_AT_MOST_S = 600.0
+
+_STAYING = Status.BINDING | Status.BOUND | Status.RUNNING
+
+
+class Urgency(Enum):
+    """When a session is to look at a change."""
+
+    #: there is nothing that it would see
+    NEVER = "never"
+    #: nothing can start or must stop for it, but more is to be reported
+    LATER = "later"
+    NOW = "now"
 
 
 @dataclass(slots=True)
@@ -39,6 +53,8 @@ class Model:
     avoided: dict[JobKey, dict[str, float]] = field(default_factory=dict)
     #: job -> how often it was refused since a pod of it was bound last
     refusals: dict[JobKey, int] = field(default_factory=dict)
+    #: pod that could not be evicted -> when it may be tried again
+    spared: dict[PodUid, float] = field(default_factory=dict)
     #: node -> bindings that the API server accepted and the watch has not shown yet
     committed: dict[str, set[PodUid]] = field(default_factory=dict)
     #: called with a pod of ours that changed or went, before the listeners
@@ -48,28 +64,47 @@ class Model:
 
     # --- the world shows something ----------------------------------------------------------
 
-    def set_pod(self, pod: Pod) -> bool:
-        """Take note of a pod, of whatever scheduler; return whether a session would see it."""
+    def set_pod(self, pod: Pod) -> Urgency:
+        """Take note of a pod, of whatever scheduler."""
         uid = PodUid(pod.metadata.uid)
         before = self.cluster.task(uid)
         if pod.spec.scheduler_name in self.scheduler_names:
             self._set_own_pod(uid, pod)
         else:
             self.cluster.set_pod(pod)
-        return self.cluster.task(uid) != before
+        return self._urgency(before, self.cluster.task(uid))
+
+    def _urgency(self, before: Task | None, after: Task | None) -> Urgency:
+        if before == after:
+            return Urgency.NEVER
+        if after is None:
+            return Urgency.NOW
+        if before is None:
+            return Urgency.LATER if self._waits_for_others(after) else Urgency.NOW
+        stays = before.status & _STAYING and after.status & _STAYING
+        if stays and before.job == after.job and before.charges_like(after):
+            return Urgency.LATER
+        return Urgency.NOW
+
+    def _waits_for_others(self, task: Task) -> bool:
+        """Tell whether a pod cannot start since too few of its gang are there."""
+        job = self.cluster.jobs.get(task.job) if task.job is not None else None
+        pending = task.status is Status.PENDING
+        return pending and job is not None and job.counts.total.valid < job.min_available
 
     def _set_own_pod(self, uid: PodUid, pod: Pod) -> None:
         known = self.ledger.get(uid)
         was = known.state if known else None
-        entry = self.ledger.observe(self._view(uid, pod), self.now())
+        view = self._view(uid, pod)
+        entry = self.ledger.observe(view, self.now())
         self.cluster.set_pod(pod)
-        if pod.spec.node_name:
-            self._shown_bound(uid, pod.spec.node_name)
+        if view.node:
+            self._shown_bound(uid, view.node)
         else:
-            self._shown_unbound(uid, pod, entry)
+            self._shown_unbound(uid, pod, view.gone, entry)
         if entry is not None and entry.state is State.RELEASED and was in (None, State.HELD):
             self.adopted.add(uid)
-        self._tell(uid, group_of(pod))
+        self._tell(uid, view.job)
 
     def _view(self, uid: PodUid, pod: Pod) -> PodView:
         view = view_of(pod)
@@ -86,17 +121,42 @@ class Model:
         self.cluster.remove_pod(uid)
         self._tell(uid, task.job if task else None)
 
-    def set_node(self, node: Node) -> bool:
-        """Take note of a node; return whether anything changed that placement looks at."""
+    def set_group(self, group: PodGroup) -> Urgency:
+        """Take note of a group."""
+        key = JobKey(group.metadata.key)
+        job = self.cluster.jobs.get(key)
+        known = job.group if job is not None else None
+        self.cluster.set_pod_group(group)
+        self.changed(key)
+        if known is None or known.status.phase != group.status.phase:
+            return Urgency.NOW
+        return Urgency.LATER if _asks_the_same(known, group) else Urgency.NOW
+
+    def remove_group(self, key: JobKey) -> None:
+        """Forget a group that is gone."""
+        self.cluster.remove_pod_group(key)
+        self.changed(key)
+
+    def set_queue(self, queue: Queue) -> Urgency:
+        """Take note of a queue."""
+        info = self.cluster.queues.get(queue.metadata.name)
+        known = info.queue if info is not None else None
+        self.cluster.set_queue(queue)
+        if known is None or known.status.state != queue.status.state:
+            return Urgency.NOW
+        return Urgency.LATER if _asks_the_same(known, queue) else Urgency.NOW
+
+    def set_node(self, node: Node) -> Urgency:
+        """Take note of a node."""
         name = node.metadata.name
         before = self._node_facts(name)
         self.cluster.set_node(node)
         if before is not None and before == self._node_facts(name):
-            return False
+            return Urgency.NEVER
         # Whatever it refused before, it may take now.
         for nodes in self.avoided.values():
             nodes.pop(name, None)
-        return True
+        return Urgency.NOW
 
     def _node_facts(self, name: str) -> tuple[object, bytes] | None:
         table = self.cluster.nodes
@@ -187,6 +247,16 @@ class Model:
         self.refusals = {j: n for j, n in self.refusals.items() if j in self.cluster.jobs}
         return {job: frozenset(nodes) for job, nodes in left.items()}
 
+    def spare(self, uid: PodUid, seconds: float) -> None:
+        """Have nobody try to evict a pod for a while."""
+        self.spared[uid] = self.now() + seconds
+
+    def spared_pods(self) -> frozenset[PodUid]:
+        """Return the pods that are not to be evicted at the moment."""
+        now = self.now()
+        self.spared = {uid: until for uid, until in self.spared.items() if until > now}
+        return frozenset(self.spared)
+
     def arm_of(self, pod: Pod) -> Arm:
         """Return the way in which a pod is to be released."""
         key = group_of(pod)
@@ -212,9 +282,9 @@ class Model:
             if not waiting:
                 del self.committed[node]
 
-    def _shown_unbound(self, uid: PodUid, pod: Pod, entry: Entry | None) -> None:
+    def _shown_unbound(self, uid: PodUid, pod: Pod, gone: bool, entry: Entry | None) -> None:
         """Let the cache hold the room that the ledger says is taken, and no other."""
-        if view_of(pod).gone:
+        if gone:
             self.pending.pop(uid, None)
         else:
             self.pending[uid] = pod
@@ -222,3 +292,13 @@ class Model:
             self.cluster.assume(uid, entry.node)
         else:
             self.cluster.forget(uid)
+
+
+def _asks_the_same(known: PodGroup | Queue, now: PodGroup | Queue) -> bool:
+    """Tell whether nothing changed but the status, which is ours to write."""
+    one, other = known.metadata, now.metadata
+    return (
+        known.spec == now.spec
+        and (one.uid, one.deletion_timestamp) == (other.uid, other.deletion_timestamp)
+        and (one.labels, one.annotations) == (other.labels, other.annotations)
+    )

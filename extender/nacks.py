@@ -26,6 +26,19 @@ from pumice.core.readiness import job_ready
 REFUSED_S = 3.0
 SILENT_S = 60.0
 GIVE_UP_S = 60.0
+REMEMBERED = 100
+"""Refused pods of a job whose last refusal is remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """When (monotonic) kube-scheduler would not have a pod on its node, and its words for it."""
+
+    at: float
+    pod: str
+    node: str
+    reason: str
+    message: str
 
 
 @dataclass(slots=True)
@@ -37,8 +50,8 @@ class Nacks:
     barrier: Barrier
     #: job -> since when it has members on their way and is not whole even with them
     starved: dict[JobKey, float] = field(default_factory=dict)
-    #: the last nack of each job, for explanations
-    last: dict[JobKey, tuple[float, str]] = field(default_factory=dict)
+    #: job -> name of a pod -> its last nack, those of the newest last; for explanations
+    last: dict[JobKey, dict[str, Refusal]] = field(default_factory=dict)
 
     def check(self) -> None:
         """Replace the members that were refused; give up the gangs that wait in vain."""
@@ -63,7 +76,11 @@ class Nacks:
     def _nack(self, entry: Entry, now: float) -> None:
         reason, message = entry.verdict
         if entry.job is not None:
-            self.last[entry.job] = (now, f"{entry.name} on {entry.node}: {reason} {message}")
+            refusals = self.last.setdefault(entry.job, {})
+            refusals.pop(entry.name, None)
+            refusals[entry.name] = Refusal(now, entry.name, entry.node, reason, message)
+            if len(refusals) > REMEMBERED:
+                del refusals[next(iter(refusals))]
         # Were nobody to be asked for another pod, this one is refused again after a while.
         entry.refused_since = entry.since = now
         self.releases.replace(entry.uid, entry.node)

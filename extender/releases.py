@@ -18,6 +18,7 @@ another owner loses its plan and is planned again.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -77,8 +78,8 @@ class Releases:
     queue: deque[Gang] = field(default_factory=deque)
     underway: list[Gang] = field(default_factory=list)
     replaced: int = 0
-    #: what was let go and when, as far as it is still waited for
-    _awaited: deque[tuple[float, PodUid]] = field(default_factory=deque)
+    #: what was let go and when, as far as it is still waited for; the first one first
+    _awaited: dict[PodUid, float] = field(default_factory=dict)
     #: when one of them came last, or the first of them was let go
     _moved: float = 0.0
 
@@ -142,16 +143,20 @@ class Releases:
 
     def _is_far_ahead(self) -> bool:
         """Tell whether kube-scheduler still works on much of what was let go."""
-        now = self.model.now()
-        left = deque(
-            (since, uid)
-            for since, uid in self._awaited
-            if now - since < AWAITED_S and not self._is_through(uid)
-        )
-        if len(left) < len(self._awaited):
+        now, awaited = self.model.now(), len(self._awaited)
+        left = self.model.ledger.still_released(self._awaited)
+        if len(left) < awaited or self._first_let_go() <= now - AWAITED_S:
+            self._awaited = {
+                uid: since
+                for uid, since in self._awaited.items()
+                if uid in left and now - since < AWAITED_S
+            }
+        if len(self._awaited) < awaited:
             self._moved = now
-        self._awaited = left
-        return len(left) > self.ahead and now - self._moved < AHEAD_S
+        return len(self._awaited) > self.ahead and now - self._moved < AHEAD_S
+
+    def _first_let_go(self) -> float:
+        return next(iter(self._awaited.values()), math.inf)
 
     def _is_through(self, uid: PodUid) -> bool:
         entry = self.model.ledger.get(uid)
@@ -170,13 +175,24 @@ class Releases:
         self.model.ledger.release(uid, arm, self.model.now())
         if not self._awaited:
             self._moved = self.model.now()
-        self._awaited.append((self.model.now(), uid))
+        self._awaited[uid] = self.model.now()
         if arm is Arm.PIN:
+            self._end_promise(pod)
             self.writes.patch(pod, steering.pin_patch(pod, entry.node), self._released(uid))
             return
         if arm is Arm.NOMINATE:
             self.nominate(uid)
         self.writes.patch(pod, steering.ungate_patch(pod), self._released(uid))
+
+    def _end_promise(self, pod: Pod) -> None:
+        """
+        Take the nomination off a pod whose room was held while victims left.
+
+        On a pinned pod a nomination means that kube-scheduler is about to bind it.
+        """
+        task = self.model.cluster.task(PodUid(pod.metadata.uid))
+        if task is not None and task.nominated:
+            self.writes.patch_status(pod, steering.nominate_patch(""), lambda: False)
 
     def nominate(self, uid: PodUid) -> None:
         """Send the nomination of a pod, unless it stands there already."""

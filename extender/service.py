@@ -9,14 +9,18 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from extender.addresses import is_loopback, split
 from extender.adopting import check_adopted
+from extender.api.app import make_app
+from extender.api.desk import Desk
+from extender.api.readers import Readers
 from extender.barrier import NO_ROOM, Barrier
 from extender.configuration import ConfigurationFile
-from extender.debug import make_app
 from extender.engine import Engine
+from extender.evicting import Evictions
 from extender.hot import HotPath
 from extender.metrics import Metrics
-from extender.model import Model
+from extender.model import Model, Urgency
 from extender.nacks import Nacks
 from extender.posting import Poster
 from extender.queues import within_queue
@@ -34,6 +38,7 @@ from pumice.kube.clock import Clock, SystemClock
 from pumice.kube.config import connect
 from pumice.kube.events import Recorder
 from pumice.kube.outbox import Outbox
+from pumice.kube.rights import Rights
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +57,7 @@ class Service:
     recorder: Recorder
     configuration: ConfigurationFile
     releases: Releases
+    evictions: Evictions
     barrier: Barrier
     engine: Engine
     nacks: Nacks
@@ -81,8 +87,8 @@ class Service:
         barrier: Barrier
         outbox: Outbox
 
-        def wake() -> None:
-            engine.wake()
+        def wake(urgency: Urgency = Urgency.NOW) -> None:
+            engine.wake(urgency)
 
         watching = Watching.of(client, clock, model, wake, lambda node: barrier.node_gone(node))
         outbox = Outbox(
@@ -95,6 +101,7 @@ class Service:
         writes = OutboxWrites(outbox)
         recorder = Recorder(client, COMPONENT, clock=clock)
         releases = Releases(model, writes)
+        evictions = Evictions(model, client, writes, recorder, clock)
 
         def refused(uid: PodUid, text: str) -> None:
             entry = model.ledger.get(uid)
@@ -123,6 +130,7 @@ class Service:
             lambda: configuration.current,
             lambda: watching.age(clock.monotonic()),
             metrics,
+            evictions.enter,
         )
         synced = asyncio.Event()
 
@@ -134,7 +142,20 @@ class Service:
         model.watchers.append(barrier.look)
         model.listeners += [adopt, barrier.evaluate, lambda _: releases.pump()]
         verbs = EngineVerbs(model, barrier, lambda: configuration.current, clock, synced)
-        pages = make_app(model, engine, barrier, metrics, watching.missing, clock)
+        nacks = Nacks(model, releases, barrier)
+        pages = make_app(
+            Desk(
+                model,
+                engine,
+                barrier,
+                nacks,
+                metrics,
+                clock,
+                lambda: configuration.current,
+                watching.missing,
+            ),
+            Readers(Rights(client, clock), on_loopback=is_loopback(split(args.listen)[0])),
+        )
         return cls(
             client,
             model,
@@ -143,10 +164,11 @@ class Service:
             recorder,
             configuration,
             releases,
+            evictions,
             barrier,
             engine,
-            Nacks(model, releases, barrier),
-            HotPath(verbs, pages),
+            nacks,
+            HotPath(verbs, pages, guarded=args.client_ca is not None),
             clock,
             metrics,
             queue_allows,
@@ -159,6 +181,7 @@ class Service:
             *self.watching.run(group),
             group.create_task(self.outbox.run(), name="outbox"),
             group.create_task(self.recorder.run(), name="events"),
+            group.create_task(self.evictions.run(), name="evictions"),
             group.create_task(self.configuration.watch(), name="configuration"),
             group.create_task(self._decide(), name="engine"),
         ]

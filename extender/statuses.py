@@ -15,13 +15,17 @@ more there are: releases and bindings must not queue behind explanations.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from extender.allowance import Allowance
 from extender.model import Model
 from extender.writes import OutboxWrites
 from pumice.core.api.scheduling import PodGroup, PodGroupCondition, PodGroupStatus
+from pumice.core.explain.sentences import explained, fresh_condition
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.plan import GroupStatus, Plan, PodNote, QueueUse
 from pumice.kube.clock import Clock, rfc3339
@@ -29,11 +33,11 @@ from pumice.kube.events import Recorder
 from pumice.kube.outbox import Merge, Outbox
 from pumice.kube.resources import POD_GROUPS, QUEUES
 
-TEXT_S = 2.0
+TEXT_S = 5.0
 PATIENCE_S = 1.0
 POD_TEXT_S = 30.0
 QUEUE_S = 1.0
-TEXTS_AT_ONCE = 200
+TEXTS_AT_ONCE = 50
 GROUPS_A_SECOND = 50.0
 PODS_A_SECOND = 100.0
 BREATH = 100
@@ -53,6 +57,8 @@ class Statuses:
     clock: Clock
     _group_written: dict[JobKey, float] = field(default_factory=dict)
     _pod_written: dict[PodUid, float] = field(default_factory=dict)
+    #: job -> what a session said of why it waits, what a pod asked for, and that in plain words
+    _told: dict[JobKey, tuple[str, Mapping[str, float] | None, str]] = field(default_factory=dict)
     #: queue -> since when its stored use is wrong
     _queue_wrong: dict[str, float] = field(default_factory=dict)
     _group_texts: Allowance = field(init=False)
@@ -87,7 +93,7 @@ class Statuses:
         meta = group.metadata
         if self.outbox.pending(POD_GROUPS, meta.namespace, meta.name):
             return
-        conditions = _merged(group.status, status, rfc3339(self.clock.now()))
+        conditions = _merged(group.status, self._explained(status), rfc3339(self.clock.now()))
         changed = _counted(group.status) != _counted(status) or (
             _said(group.status.conditions or ()) != _said(conditions)
         )
@@ -108,6 +114,25 @@ class Statuses:
         if status.event is not None:
             kind, reason, message = status.event
             self.recorder.record(POD_GROUPS, meta, kind, reason, message)
+
+    def _explained(self, status: GroupStatus) -> Iterator[PodGroupCondition]:
+        """Yield the conditions of a group, the one that says why it waits in plain words, too."""
+        fresh = fresh_condition(status)
+        for condition in status.conditions:
+            if condition is fresh:
+                message = self._in_words(status, condition.message)
+                yield msgspec.structs.replace(condition, message=message)
+            else:
+                yield condition
+
+    def _in_words(self, status: GroupStatus, message: str) -> str:
+        """Return the text of a condition; made anew where what it is made of changed."""
+        asks = status.reason.asks if status.reason else None
+        told = self._told.get(status.job)
+        if told is None or told[:2] != (message, asks):
+            text = explained(message, status.reason)
+            told = self._told[status.job] = (message, asks, text)
+        return told[2]
 
     def _may_say(self, job: JobKey) -> bool:
         now, last = self.clock.monotonic(), self._group_written.get(job)
@@ -188,16 +213,21 @@ class Statuses:
         if len(self._group_written) > 2 * len(self.model.cluster.jobs) + 100:
             jobs = self.model.cluster.jobs
             self._group_written = {j: w for j, w in self._group_written.items() if j in jobs}
+        if len(self._told) > 2 * len(self.model.cluster.jobs) + 100:
+            jobs = self.model.cluster.jobs
+            self._told = {j: t for j, t in self._told.items() if j in jobs}
         if len(self._queue_wrong) > 2 * len(self.model.cluster.queues):
             queues = self.model.cluster.queues
             self._queue_wrong = {q: t for q, t in self._queue_wrong.items() if q in queues}
 
 
-def _merged(old: PodGroupStatus, new: GroupStatus, now: str) -> list[PodGroupCondition]:
+def _merged(
+    old: PodGroupStatus, new: Iterable[PodGroupCondition], now: str
+) -> list[PodGroupCondition]:
     """Return the conditions as they should stand: one for each type, times kept where unchanged."""
     before = {c.type: c for c in old.conditions or ()}
     after = dict(before)
-    for condition in new.conditions:
+    for condition in new:
         known = before.get(condition.type)
         if known is not None and _said([known]) == _said([condition]):
             continue

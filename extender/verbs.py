@@ -1,9 +1,12 @@
 """
 What the verbs answer.
 
-`bind` is the barrier's. The others serve a kube-scheduler that is shared with other pods: they
-answer from a session that is opened on the present cache and decides nothing. Pods of other
-schedulers pass untouched.
+`bind` is the barrier's. The others serve a kube-scheduler that is shared with other pods, and
+tell it what the engine knows and it does not: which room is promised to others, what a queue may
+have, where a gang would break. They are called inside its loop, so what a pod was given is
+answered from the ledger; for a pod without a plan a session is opened that decides nothing, in a
+thread, and serves for a while. What has changed since is seen by `bind`, which checks all again.
+Pods of other schedulers pass untouched.
 """
 
 from __future__ import annotations
@@ -11,23 +14,33 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
 from extender import wire
-from extender.barrier import NOT_PLANNED, Barrier
+from extender.barrier import NOT_PLANNED, QUEUE_FULL, Barrier
 from extender.model import Model
 from pumice.core.conf import Configuration
-from pumice.core.ids import JobKey, PodUid
-from pumice.core.model.tasks import Task
+from pumice.core.ids import PodUid
+from pumice.core.kernels import copies_that_fit
+from pumice.core.ledger import Arm
+from pumice.core.model.jobs import JobInfo
+from pumice.core.model.snapshots import Snapshot
+from pumice.core.model.tasks import READY_STATUSES, Status, Task
+from pumice.core.readiness import is_ready, job_ready, needs_only_number
 from pumice.core.session import Session
 from pumice.kube.clock import Clock
 
 NOT_ALLOWED = "not among the nodes that may be used"
+NOT_OURS = "the pod names another scheduler"
+STARTING = "the extender has just been started"
 MAX_PRIORITY = 10
-LOOK_S = 0.1
-"""How long an opened session serves further questions."""
+LOOK_S = 1.0
+"""How long an opened session serves further questions: as long as the engine waits at most."""
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -40,53 +53,54 @@ class EngineVerbs:
     clock: Clock
     synced: asyncio.Event
     _look: tuple[float, Session] | None = None
+    #: held by the one who opens the session or asks it: it is for one thread at a time
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def bind(self, uid: PodUid, node: str) -> str:
         """Wait for the caches after a start, then for the gang."""
         await self.synced.wait()
+        pod = self.model.cluster.pods.get(uid)
+        if pod is not None and pod.spec.scheduler_name not in self.model.scheduler_names:
+            return NOT_OURS
         return await self.barrier.bind(uid, node)
 
-    def filter(self, args: wire.Args) -> wire.FilterResult:
-        """Leave a planned pod its node, and an unplanned one the nodes that the engine allows."""
-        offered = args.node_names or []
+    async def filter(self, args: wire.Args) -> wire.FilterResult:
+        """
+        Leave a planned pod its node, and an unplanned one the nodes that the engine allows.
+
+        A pod of which the gate alone was taken off may go elsewhere where kube-scheduler does
+        not offer its node.
+        """
+        offered = args.node_names
         if not self._is_ours(args):
             return wire.FilterResult(node_names=offered)
+        if not self.synced.is_set():
+            return wire.FilterResult(node_names=[], error=STARTING)
         uid = PodUid(args.pod.metadata.uid)
-        entry = self.model.ledger.get(uid)
-        if entry is not None and entry.node:
-            allowed = {entry.node}
-        else:
-            task = self.model.cluster.task(uid)
-            if task is None:
-                return wire.FilterResult(node_names=[], error=NOT_PLANNED)
-            allowed = self._allowed(task)
-        refused = {name: NOT_ALLOWED for name in offered if name not in allowed}
-        left = [name for name in offered if name in allowed]
-        return wire.FilterResult(node_names=left, failed_and_unresolvable_nodes=refused)
+        entry, task = self.model.ledger.get(uid), self.model.cluster.task(uid)
+        if entry is not None and entry.node and not _may_roam(entry.arm, entry.node, offered):
+            return _left(offered, {entry.node})
+        if task is None:
+            return wire.FilterResult(node_names=[], error=NOT_PLANNED)
+        if not self.barrier.within_queue(task):
+            return _left(offered, (), QUEUE_FULL)
+        return _left(offered, *await self._ask(lambda session: _allowed(session, task)))
 
-    def prioritize(self, args: wire.Args) -> list[wire.HostPriority]:
+    async def prioritize(self, args: wire.Args) -> list[wire.HostPriority]:
         """Return the engine's scores, stretched over 0 to 10; nothing for pods of others."""
         task = self.model.cluster.task(PodUid(args.pod.metadata.uid))
-        session = self._session()
-        names = [name for name in args.node_names or () if name in session.nodes.index]
-        if not self._is_ours(args) or task is None or not names:
+        offered = args.node_names
+        if not self._is_ours(args) or task is None or not offered:
             return []
-        at = np.array([session.nodes.index[name] for name in names], np.int64)
-        scores = session.views.of(task.cls, task.job).scores(at)
-        spread = float(scores.max() - scores.min()) or 1.0
-        steps = np.rint((scores - scores.min()) / spread * MAX_PRIORITY).astype(int)
-        return [
-            wire.HostPriority(host=name, score=int(step))
-            for name, step in zip(names, steps, strict=True)
-        ]
+        return await self._ask(lambda session: _scores(session, task, offered))
 
     def preempt(self, args: wire.PreemptionArgs) -> wire.PreemptionResult:
         """Veto the nodes on which victims would bring a gang below its minimum."""
-        offered = args.node_name_to_meta_victims or {}
+        offered = args.node_name_to_meta_victims
         left = {
             node: victims
             for node, victims in offered.items()
-            if not self._breaks_a_gang(PodUid(pod.uid) for pod in victims.pods or ())
+            if not self._breaks_a_gang({PodUid(pod.uid) for pod in victims.pods or ()})
         }
         return wire.PreemptionResult(node_name_to_meta_victims=left)
 
@@ -95,33 +109,95 @@ class EngineVerbs:
     def _is_ours(self, args: wire.Args) -> bool:
         return args.pod.spec.scheduler_name in self.model.scheduler_names
 
-    def _session(self) -> Session:
-        now = self.clock.monotonic()
-        if self._look is None or now - self._look[0] > LOOK_S:
-            snapshot = self.model.cluster.snapshot(self.model.avoided_nodes())
-            session = Session(snapshot, self.configuration(), self.clock.now(), "verbs")
-            session.open()
-            self._look = (now, session)
-        return self._look[1]
+    async def _ask(self, question: Callable[[Session], T]) -> T:
+        """Answer from an open session, away from the loop on which bindings are posted."""
+        async with self._asking:
+            now = self.clock.monotonic()
+            if self._look is None or self._is_old(*self._look, now):
+                snapshot = self.model.cluster.snapshot(self.model.avoided_nodes())
+                conf, at = self.configuration(), self.clock.now()
+                self._look = now, await asyncio.to_thread(_opened, snapshot, conf, at)
+            return await asyncio.to_thread(question, self._look[1])
 
-    def _allowed(self, task: Task) -> set[str]:
-        session = self._session()
-        view = session.views.of(task.cls, task.job)
-        if view.refused is not None:
-            return set()
-        return {session.nodes.names[i] for i in np.flatnonzero(view.candidates())}
+    def _is_old(self, since: float, session: Session, now: float) -> bool:
+        """Tell whether a session has served its time, or does not know all resources."""
+        return now - since > LOOK_S or session.names is not self.model.cluster.space.names
 
-    def _breaks_a_gang(self, victims: Iterable[PodUid]) -> bool:
-        losses: Counter[JobKey] = Counter()
-        for uid in victims:
-            task = self.model.cluster.task(uid)
-            if task is not None and task.job is not None:
-                losses[task.job] += 1
-        for key, lost in losses.items():
-            job = self.model.cluster.jobs.get(key)
-            if job is None:
-                continue
-            ready = job.counts.total.ready
-            if ready >= job.min_available > ready - lost:
-                return True
+    def _breaks_a_gang(self, victims: set[PodUid]) -> bool:
+        tasks = (self.model.cluster.task(uid) for uid in victims)
+        losses = Counter(task.job for task in tasks if task and task.status & READY_STATUSES)
+        jobs = self.model.cluster.jobs
+        return any(
+            _falls_short(jobs[key], lost, victims)
+            for key, lost in losses.items()
+            if key is not None and key in jobs
+        )
+
+
+def _may_roam(arm: Arm | None, node: str, offered: list[str]) -> bool:
+    """Tell whether a planned pod may go to another node than its own."""
+    return arm is Arm.UNGATE and node not in offered
+
+
+def _left(offered: list[str], allowed: Iterable[str], why: str = NOT_ALLOWED) -> wire.FilterResult:
+    """Return what remains; no eviction would make the other nodes any better."""
+    names = set(allowed)
+    return wire.FilterResult(
+        node_names=[name for name in offered if name in names],
+        failed_and_unresolvable_nodes={name: why for name in offered if name not in names},
+    )
+
+
+def _falls_short(job: JobInfo, lost: int, victims: set[PodUid]) -> bool:
+    """Tell whether a job that has its minimum would lack it without so many of its tasks."""
+    if not job_ready(job):
         return False
+    if needs_only_number(job):
+        return not is_ready(job, job.counts.total, -lost)
+
+    def status(task: Task) -> Status:
+        return Status.RELEASING if task.uid in victims else task.status
+
+    return not job_ready(job, status)
+
+
+def _opened(snapshot: Snapshot, conf: Configuration, now: float) -> Session:
+    session = Session(snapshot, conf, now, "verbs")
+    session.open()
+    return session
+
+
+def _allowed(session: Session, task: Task) -> tuple[set[str], str]:
+    """Return the nodes that the engine allows a pod, and why not the others."""
+    view = session.views.of_task(task)
+    if view.refused is not None:
+        return set(), NOT_ALLOWED
+    if not task.occupies and not _may_have_more(session, task):
+        return set(), QUEUE_FULL
+    # What is idle now: that others are on their way out makes no room for a pod that binds.
+    fits = copies_that_fit(session.nodes.idle, task.cls.req, task.cls.rows) >= 1
+    at = np.flatnonzero(view.candidates() & fits)
+    return {session.nodes.names[i] for i in at}, NOT_ALLOWED
+
+
+def _may_have_more(session: Session, task: Task) -> bool:
+    """Tell whether the queue of a pod that is not charged yet may have it as well."""
+    job = session.job(task.job)
+    if job is None:
+        return True
+    queue = session.queues[job.queue]
+    return not session.is_overused(queue) and session.allocatable(queue, task.cls, 1) > 0
+
+
+def _scores(session: Session, task: Task, offered: list[str]) -> list[wire.HostPriority]:
+    names = [name for name in offered if name in session.nodes.index]
+    if not names:
+        return []
+    at = np.array([session.nodes.index[name] for name in names], np.int64)
+    scores = session.views.of_task(task).scores(at)
+    spread = float(scores.max() - scores.min()) or 1.0
+    steps = np.rint((scores - scores.min()) / spread * MAX_PRIORITY).astype(int)
+    return [
+        wire.HostPriority(host=name, score=int(step))
+        for name, step in zip(names, steps, strict=True)
+    ]

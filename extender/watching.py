@@ -11,14 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from extender.model import Model
+from extender.model import Model, Urgency
 from pumice.core.api.core import Node, Pod, PriorityClass
+from pumice.core.api.limits import PodDisruptionBudget
 from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.ids import JobKey, PodUid
 from pumice.kube.client import Client
 from pumice.kube.clock import Clock
 from pumice.kube.informer import Added, Deleted, Event, Informer, Updated
-from pumice.kube.resources import NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
+from pumice.kube.resources import BUDGETS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 
 
 def _nothing(_: Any) -> None:
@@ -34,6 +35,7 @@ class Watching:
     groups: Informer[PodGroup, None]
     queues: Informer[Queue, None]
     classes: Informer[PriorityClass, None]
+    budgets: Informer[PodDisruptionBudget, None]
 
     @classmethod
     def of(
@@ -41,49 +43,44 @@ class Watching:
         client: Client,
         clock: Clock,
         model: Model,
-        wake: Callable[[], None],
+        wake: Callable[[Urgency], None],
         node_gone: Callable[[str], None],
     ) -> Watching:
-        """Make the informers that feed `model`; `wake` is called after changes that matter."""
+        """Make the informers that feed `model`; `wake` is told how soon a change is to be seen."""
         cluster = model.cluster
 
         def pod(event: Event[Pod, None]) -> None:
             match event:
                 case Added(_, obj) | Updated(_, obj, _):
-                    if not model.set_pod(obj):
-                        return
+                    wake(model.set_pod(obj))
                 case Deleted(_, uid, _):
                     model.remove_pod(PodUid(uid))
-            wake()
+                    wake(Urgency.NOW)
 
         def node(event: Event[Node, None]) -> None:
             match event:
-                case Added(_, obj):
-                    model.set_node(obj)
-                case Updated(_, obj, _):
-                    if not model.set_node(obj):
-                        return
+                case Added(_, obj) | Updated(_, obj, _):
+                    wake(model.set_node(obj))
                 case Deleted(key, _, _):
                     cluster.remove_node(key)
                     node_gone(key)
-            wake()
+                    wake(Urgency.NOW)
 
         def group(event: Event[PodGroup, None]) -> None:
             match event:
                 case Added(_, obj) | Updated(_, obj, _):
-                    cluster.set_pod_group(obj)
+                    wake(model.set_group(obj))
                 case Deleted(key, _, _):
-                    cluster.remove_pod_group(JobKey(key))
-            model.changed(JobKey(event.key))
-            wake()
+                    model.remove_group(JobKey(key))
+                    wake(Urgency.NOW)
 
         def queue(event: Event[Queue, None]) -> None:
             match event:
                 case Added(_, obj) | Updated(_, obj, _):
-                    cluster.set_queue(obj)
+                    wake(model.set_queue(obj))
                 case Deleted(key, _, _):
                     cluster.remove_queue(key)
-            wake()
+                    wake(Urgency.NOW)
 
         def priority_class(event: Event[PriorityClass, None]) -> None:
             match event:
@@ -91,7 +88,15 @@ class Watching:
                     cluster.set_priority_class(obj)
                 case Deleted(key, _, _):
                     cluster.remove_priority_class(key)
-            wake()
+            wake(Urgency.NOW)
+
+        def budget(event: Event[PodDisruptionBudget, None]) -> None:
+            match event:
+                case Added(_, obj) | Updated(_, obj, _):
+                    cluster.inputs.set_budget(obj)
+                case Deleted(key, _, _):
+                    cluster.inputs.budgets.pop(key, None)
+            wake(Urgency.LATER)
 
         return cls(
             Informer(client, PODS, pod, project=_nothing, clock=clock),
@@ -99,11 +104,12 @@ class Watching:
             Informer(client, POD_GROUPS, group, project=_nothing, clock=clock),
             Informer(client, QUEUES, queue, project=_nothing, clock=clock),
             Informer(client, PRIORITY_CLASSES, priority_class, project=_nothing, clock=clock),
+            Informer(client, BUDGETS, budget, project=_nothing, clock=clock),
         )
 
     def all(self) -> list[Informer[Any, None]]:
         """Return the informers, those first that others refer to."""
-        return [self.nodes, self.queues, self.classes, self.groups, self.pods]
+        return [self.nodes, self.queues, self.classes, self.budgets, self.groups, self.pods]
 
     def missing(self) -> str:
         """Say which caches are not synced yet, "" when all are."""

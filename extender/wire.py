@@ -2,7 +2,8 @@
 The bodies of the scheduler extender's wire protocol (k8s.io/kube-scheduler/extender/v1).
 
 The Go types have no JSON tags: names are in upper camel case, and absent pointers come as null.
-A reply is always an object in full: `null` and `{}` decode as success on the other side.
+A reply is always an object in full: `null` and `{}` decode as success on the other side. Nodes are
+spoken of by name alone (`nodeCacheCapable: true`): a request with whole nodes is not understood.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Args(GoStruct):
     """What kube-scheduler asks of `filter` and `prioritize`: one pod and candidate nodes."""
 
     pod: Pod
-    node_names: list[str] | None = None
+    node_names: list[str]
 
 
 class FilterResult(GoStruct):
@@ -70,7 +71,7 @@ class PreemptionArgs(GoStruct):
     """What kube-scheduler asks of `preempt`: where it could preempt, and whom."""
 
     pod: Pod
-    node_name_to_meta_victims: dict[str, MetaVictims] | None = None
+    node_name_to_meta_victims: dict[str, MetaVictims]
 
 
 class PreemptionResult(GoStruct):

@@ -34,6 +34,7 @@ from pumice.core.api.scheduling import (
 from pumice.core.cluster import Cluster
 from pumice.core.conf import FLAGS, Arguments, Configuration, PluginOption
 from pumice.core.ids import PodUid
+from pumice.core.outside import Ask, nobody
 from pumice.core.plan import Plan
 from pumice.core.session import Session, run_session
 
@@ -193,6 +194,7 @@ def a_queue(
     deserved: str | None = None,
     state: QueueState = "Open",
     parent: str = "",
+    reclaimable: bool | None = None,
 ) -> Queue:
     kept = None if guarantee is None else Guarantee(resource=dict(amounts(guarantee)))
     return Queue(
@@ -204,6 +206,7 @@ def a_queue(
             guarantee=kept,
             deserved=None if deserved is None else dict(amounts(deserved)),
             parent=parent,
+            reclaimable=reclaimable,
         ),
         status=QueueStatus(state=state),
     )
@@ -274,9 +277,11 @@ def a_conf(actions: str, *tiers: Sequence[PluginOption | str]) -> Configuration:
     )
 
 
-def a_session(conf: Configuration, cluster: Cluster) -> Session:
+def a_session(
+    conf: Configuration, cluster: Cluster, *, now: float = 0.0, ask: Ask = nobody
+) -> Session:
     """Return an open session."""
-    ssn = Session(cluster.snapshot(), conf, 0.0, "session-1")
+    ssn = Session(cluster.snapshot(), conf, now, "session-1", ask=ask)
     ssn.open()
     return ssn
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from pumice.cli import cluster
+from pumice.cli import cluster, explain, manifests
 
 app = typer.Typer(
     name="pumice",
@@ -56,6 +56,10 @@ def release(
     from pumice.cli.release import run
 
     raise typer.Exit(run(namespace, dry_run, kubeconfig))
+
+
+app.command("explain")(explain.command)
+app.command("manifests")(manifests.command)
 
 
 def main() -> None:

@@ -17,16 +17,35 @@ if TYPE_CHECKING:
 
 _PLUGINS: Final = {
     "binpack": "Binpack",
+    "capacity": "Capacity",
+    "cdp": "Cdp",
     "conformance": "Conformance",
     "drf": "Drf",
+    "extender": "Extender",
     "gang": "Gang",
+    "nodegroup": "NodeGroup",
     "nodeorder": "NodeOrder",
+    "numa-aware": "NumaAware",
     "overcommit": "Overcommit",
+    "pdb": "Pdb",
     "predicates": "Predicates",
     "priority": "Priority",
     "proportion": "Proportion",
+    "rescheduling": "Rescheduling",
+    "resource-strategy-fit": "ResourceStrategyFit",
+    "resourcequota": "ResourceQuotas",
+    "sla": "Sla",
+    "task-topology": "TaskTopology",
+    "tdm": "Tdm",
+    "usage": "Usage",
 }
-_ACTIONS: Final = {"allocate": "Allocate", "backfill": "Backfill", "enqueue": "Enqueue"}
+_ACTIONS: Final = {
+    "allocate": "Allocate",
+    "backfill": "Backfill",
+    "enqueue": "Enqueue",
+    "preempt": "Preempt",
+    "reclaim": "Reclaim",
+}
 
 PluginBuilder = Callable[["Arguments"], "Plugin"]
 _added: dict[str, PluginBuilder] = {}
@@ -56,5 +75,7 @@ def action_named(name: str) -> Callable[[], Action] | None:
 def _load(package: str, classes: dict[str, str], name: str) -> Any:
     if name not in classes:
         return None
-    found: Any = getattr(import_module(f"pumice.core.{package}.{name}"), classes[name])
+    found: Any = getattr(
+        import_module(f"pumice.core.{package}.{name.replace('-', '_')}"), classes[name]
+    )
     return found

@@ -26,6 +26,7 @@ from pumice.core.phases import phase_of
 from pumice.core.plan import (
     Allocate,
     Enqueue,
+    Evict,
     GroupStatus,
     Obstacle,
     Placement,
@@ -33,6 +34,7 @@ from pumice.core.plan import (
     PodNote,
     QueueUse,
     Reason,
+    Victim,
 )
 from pumice.core.readiness import job_ready
 from pumice.core.resources import PODS, Floats, as_text, plus
@@ -66,6 +68,8 @@ class Findings:
     deserved: Mapping[str, Sequence[float]] = field(default_factory=dict)
     enqueued: list[Enqueue] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    #: plugins that act from time to time and did so in this session -> when
+    acted: dict[str, float] = field(default_factory=dict)
 
     def trouble(self, job: JobInfo) -> Trouble:
         """Return the record of what keeps a job's tasks from being placed."""
@@ -101,11 +105,13 @@ class Closing:
             session=self.id,
             now=self.now,
             allocations=tuple(self._allocations()),
+            evictions=tuple(self._evictions()),
             enqueued=tuple(self.findings.enqueued),
             groups=tuple(groups),
             queues=tuple(self._queues()),
             deserved=self.findings.deserved,
             warnings=tuple(self.findings.warnings),
+            acted=dict(self.findings.acted),
         )
 
     def _allocations(self) -> Iterable[Allocate]:
@@ -113,6 +119,17 @@ class Closing:
             job = self.space.jobs[commitment.job]
             placements = tuple(Placement(t.uid, t.node) for t in commitment.tasks)
             yield Allocate(job.key, job.uid, placements, self._placed(job, len(placements)))
+
+    def _evictions(self) -> Iterable[Evict]:
+        for dismissal in self.space.dismissed:
+            job = self.space.jobs[dismissal.job]
+            victims = tuple(
+                Victim(task.uid, task.job, task.node, reason)
+                for task, reason in dismissal.victims
+                if task.job is not None
+            )
+            claims = tuple(Placement(task.uid, task.node) for task in dismissal.claims)
+            yield Evict(job.key, job.uid, victims, claims, victims[0].reason.action)
 
     def _placed(self, job: JobInfo, n: int) -> Reason:
         total = job.counts.total

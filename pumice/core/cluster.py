@@ -14,6 +14,7 @@ An object that makes no sense never stops the others: it is left out and named i
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -23,13 +24,21 @@ from pumice.core.api.core import Node, Pod, PriorityClass
 from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.consistency import differing_jobs, differing_nodes
 from pumice.core.ids import JobKey, PodUid
+from pumice.core.model.inputs import Inputs
 from pumice.core.model.jobs import JobInfo, Terms
 from pumice.core.model.nodes import NodeInfo, NodeTable, allocatable
 from pumice.core.model.population import Headcount, Population
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.signatures import selector_keys
 from pumice.core.model.snapshots import Snapshot
-from pumice.core.model.tasks import COMPLETED_STATUSES, Status, Task, TaskClasses, TaskSource
+from pumice.core.model.tasks import (
+    COMPLETED_STATUSES,
+    PREEMPTABLE_STATUSES,
+    Status,
+    Task,
+    TaskClasses,
+    TaskSource,
+)
 from pumice.core.quantity import QuantityError
 from pumice.core.resources import EPSILON, Floats, ResourceSpace, minus, shortages
 from pumice.core.usage import QueueUsage
@@ -51,12 +60,17 @@ class Cluster:
         self.faults: dict[str, str] = {}
         self.nodes = NodeTable(self.space.size)
         self.queues: dict[str, QueueInfo] = {}
+        #: changed from outside, by whoever runs plugins that read them
+        self.inputs = Inputs()
         self._jobs: dict[JobKey, JobInfo] = {}
         self._pods: dict[PodUid, Pod] = {}
         self._tasks: dict[PodUid, Task] = {}
         #: members of groups that do not exist (yet)
         self._orphans: dict[JobKey, dict[PodUid, Task]] = {}
         self._assumed: dict[PodUid, str] = {}
+        #: pods that were told to leave and do not show it yet, and nominations not shown yet
+        self._dismissed: set[PodUid] = set()
+        self._promised: dict[PodUid, str] = {}
         self._classes: dict[str, PriorityClass] = {}
         self._label_keys: frozenset[str] = frozenset()
         self._population = Population()
@@ -101,6 +115,8 @@ class Cluster:
         if pod is not None:
             self.faults.pop(f"pod {pod.metadata.key}", None)
         self._assumed.pop(uid, None)
+        self._dismissed.discard(uid)
+        self._promised.pop(uid, None)
         self._replace(uid, None)
 
     def assume(self, uid: PodUid, node: str) -> None:
@@ -121,6 +137,36 @@ class Cluster:
         status = Status.PENDING if task.status is Status.BINDING else task.status
         self._replace(uid, task.at(status, ""))
 
+    def dismiss(self, uid: PodUid) -> None:
+        """Count a pod as on its way off its node, from now on, whether or not it shows that."""
+        self._dismissed.add(uid)
+        self._look_again(uid)
+
+    def retain(self, uid: PodUid) -> None:
+        """Let a pod that was dismissed be what it shows."""
+        self._dismissed.discard(uid)
+        self._look_again(uid)
+
+    def promise(self, uid: PodUid, node: str) -> None:
+        """Count a waiting pod as nominated to a node, until it shows that; "" takes it back."""
+        self._promised[uid] = node
+        self._look_again(uid)
+
+    def _look_again(self, uid: PodUid) -> None:
+        pod = self._pods.get(uid)
+        if pod is not None:
+            self.set_pod(pod)
+
+    def _as_decided(self, uid: PodUid, task: Task) -> Task:
+        """Return the task with what was decided of the pod and is not seen on it yet."""
+        if uid in self._dismissed and task.status & PREEMPTABLE_STATUSES:
+            return task.at(Status.RELEASING, task.node)
+        node = self._promised.get(uid, task.nominated)
+        if task.nominated == node or task.status is not Status.PENDING:
+            self._promised.pop(uid, None)
+            return task
+        return replace(task, nominated=node)
+
     def _set_pod(self, uid: PodUid, pod: Pod) -> None:
         keys = selector_keys(pod)
         task = self._source.task(pod, self._label_keys | keys)
@@ -130,7 +176,7 @@ class Cluster:
         if node is not None:
             status = Status.BINDING if task.status is Status.PENDING else task.status
             task = task.at(status, node)
-        self._replace(uid, task)
+        self._replace(uid, self._as_decided(uid, task))
         if not keys <= self._label_keys:
             self._learn_label_keys(keys)
 
@@ -144,19 +190,27 @@ class Cluster:
 
     def _replace(self, uid: PodUid, task: Task | None) -> None:
         """Let a task take the place of what is known of its pod, in every table."""
-        old = self._tasks.pop(uid, None)
-        if old is not None:
+        old = self._tasks.get(uid)
+        if old is not None and (task is None or task.job != old.job):
+            del self._tasks[uid]
             self._uncharge(old)
-            if old.job is not None and (task is None or task.job != old.job):
-                self._leave(old)
+            self._leave(old)
+            old = None
         if task is None:
             return
-        if task.job is not None:
-            task = self._join(task.job, task)
-        self._tasks[uid] = task
+        task = self._tasks[uid] = self._join(task)
+        if old is not None and old.charges_like(task):
+            self._own_residents(task.node)[uid] = task
+            return
+        if old is not None:
+            self._uncharge(old)
         self._charge(task)
 
-    def _join(self, key: JobKey, task: Task) -> Task:
+    def _join(self, task: Task) -> Task:
+        """Enter a task in its job, if it names one; return it as a member."""
+        key = task.job
+        if key is None:
+            return task
         if key not in self._jobs:
             self._orphans.setdefault(key, {})[task.uid] = task
             return task
@@ -167,7 +221,8 @@ class Cluster:
 
     def _leave(self, task: Task) -> None:
         key = task.job
-        assert key is not None  # noqa: S101 - the caller has looked
+        if key is None:
+            return
         if key in self._jobs:
             self._own_job(key).drop(task.uid)
             return
@@ -357,8 +412,16 @@ class Cluster:
 
     # Snapshots.
 
-    def snapshot(self, avoided: Mapping[JobKey, frozenset[str]] = MappingProxyType({})) -> Snapshot:
-        """Return the state as it is now; `avoided` are nodes that a job's pods do not go to."""
+    def snapshot(
+        self,
+        avoided: Mapping[JobKey, frozenset[str]] = MappingProxyType({}),
+        spared: frozenset[PodUid] = frozenset(),
+    ) -> Snapshot:
+        """
+        Return the state as it is now.
+
+        `avoided` are nodes that a job's pods do not go to, `spared` pods that are not evicted.
+        """
         self.nodes.grow(self.space.size)
         self._usage.settle(self._jobs)
         self._own_jobs.clear()
@@ -372,7 +435,9 @@ class Cluster:
             active=self._usage.active(),
             population=self._population.share(),
             avoided=avoided,
+            spared=spared,
             default_queue=self.default_queue,
+            inputs=self.inputs.copy(),
             faults=dict(self.faults),
         )
 

@@ -103,6 +103,13 @@ class Arguments:
         """Return a comma-separated list under `key`, without blanks."""
         return [name for part in self.text(key).split(",") if (name := part.strip())]
 
+    def section(self, key: str) -> Arguments:
+        """Return the arguments in a mapping under `key`; anything else counts as empty."""
+        found = self.raw.get(key)
+        if not isinstance(found, Mapping):
+            return Arguments(self._absent(key, "a mapping", {}), self.faults)
+        return Arguments({str(name): value for name, value in found.items()}, self.faults)
+
     def _absent(self, key: str, wanted: str, default: T) -> T:
         if key in self.raw:
             self.faults[key] = f"argument {key}: {self.raw[key]!r} is not {wanted}, ignored"

@@ -18,6 +18,7 @@ from pumice.core.model.tasks import Status, Task
 from pumice.core.resources import EPSILON, Floats, minus, plus
 
 _NOTHING = np.zeros(0)
+_SUMS = ("allocated", "promised", "leaving_request", "pending_request", "gated", "total_request")
 
 
 def differing_nodes(nodes: NodeTable, tasks: Collection[Task]) -> Iterator[str]:
@@ -50,7 +51,7 @@ def differing_jobs(jobs: Mapping[JobKey, JobInfo], tasks: Collection[Task]) -> I
             yield f"job {key}: tasks differ"
         if job.counts != fresh.counts or job.sub_jobs != fresh.sub_jobs:
             yield f"job {key}: counts differ"
-        for name in ("allocated", "promised", "pending_request", "gated", "total_request"):
+        for name in _SUMS:
             if _differ(getattr(job, name), getattr(fresh, name)):
                 yield f"job {key}: {name} differs"
 

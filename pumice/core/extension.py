@@ -12,7 +12,7 @@ flag is on; which tier it stands in is the configuration's business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Generic, Protocol, TypeVar
@@ -134,7 +134,13 @@ Victims = tuple[Sequence[Task], Vote]
 """Tasks that may be evicted, in order, and whether the plugin has an opinion at all."""
 
 Evictable = Callable[[Task, Sequence[Task]], Victims]
-"""(who wants the room, candidates) -> victims."""
+"""
+(who wants the room, candidates) -> victims.
+
+Of who wants the room the answer may depend on its class, its priority and preemptability, its
+job's priority, preemptability and queue, and on what the job holds: tasks that are alike in all
+that are not tried one after the other where nothing has changed.
+"""
 
 UnifiedEvictable = Callable[[str, JobInfo, Sequence[Task]], Victims]
 """(action, job that wants the room, candidates) -> victims."""
@@ -174,7 +180,7 @@ class EventHandler:
 class Point(Generic[F]):
     """The functions of one extension point by plugin name."""
 
-    __slots__ = ("_functions", "all", "flags", "tiers")
+    __slots__ = ("_functions", "all", "authors", "flags", "tiers")
 
     def __init__(self, *flags: str) -> None:
         #: the plugin takes part if any of these is on; without flags it always does
@@ -183,6 +189,8 @@ class Point(Generic[F]):
         #: of the plugins that take part, by tier, without tiers that have none; and in one row
         self.tiers: tuple[tuple[F, ...], ...] = ()
         self.all: tuple[F, ...] = ()
+        #: of each of these tiers its number, from 1, and the plugins that take part
+        self.authors: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
     def __setitem__(self, plugin: str, function: F) -> None:
         self._functions[plugin] = function
@@ -195,13 +203,15 @@ class Point(Generic[F]):
 
     def arrange(self, tiers: Iterable[Sequence[PluginOption]]) -> None:
         """Put the functions in the order in which they are asked."""
-        rows = (self._row(plugins) for plugins in tiers)
-        self.tiers = tuple(row for row in rows if row)
-        self.all = tuple(function for row in self.tiers for function in row)
+        rows = [(number, self._row(plugins)) for number, plugins in enumerate(tiers, start=1)]
+        rows = [(number, row) for number, row in rows if row]
+        self.authors = tuple(rows)
+        self.tiers = tuple(tuple(self._functions[name] for name in row) for _, row in rows)
+        self.all = tuple(function for tier in self.tiers for function in tier)
 
-    def _row(self, plugins: Sequence[PluginOption]) -> tuple[F, ...]:
+    def _row(self, plugins: Sequence[PluginOption]) -> tuple[str, ...]:
         return tuple(
-            self._functions[p.name]
+            p.name
             for p in plugins
             if p.name in self._functions and (not self.flags or any(map(p.has, self.flags)))
         )
@@ -211,6 +221,11 @@ class Point(Generic[F]):
 class Points:
     """All extension points, with the flags that switch a plugin's part in them."""
 
+    #: what besides its class decides where a task goes, None where nothing does; functions that
+    #: are asked for the class of such tasks find one of them in `cls.example`
+    distinction: Point[Callable[[Task], Hashable]] = field(
+        default_factory=lambda: Point("enablePredicate", "enableNodeOrder")
+    )
     job_order: Point[Callable[[JobInfo], SortKey]] = field(
         default_factory=lambda: Point("enableJobOrder")
     )
@@ -285,7 +300,8 @@ class Points:
     pre_predicate: Point[Callable[[TaskClass], str | None]] = field(
         default_factory=lambda: Point("enablePredicate")
     )
-    #: asked once per constraint signature and session, so it must not depend on requests
+    #: asked once per constraint signature, and distinction of tasks, and session: it must not
+    #: depend on requests
     predicate: Point[Callable[[TaskClass], PredicateResult]] = field(
         default_factory=lambda: Point("enablePredicate")
     )

@@ -18,7 +18,8 @@ an ungated one with a pin or a nomination Released. Time comes in as `now`, in s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -113,9 +114,12 @@ class Ledger:
 
     _entries: dict[PodUid, Entry] = field(default_factory=dict)
     _by_job: dict[JobKey, dict[PodUid, Entry]] = field(default_factory=dict)
-    _in_flight: set[PodUid] = field(default_factory=set)
-    #: those of them that are loose
+    _released: set[PodUid] = field(default_factory=set)
+    _arrived: set[PodUid] = field(default_factory=set)
+    #: those of both that are loose
     _loose: set[PodUid] = field(default_factory=set)
+    #: how many of a job's are Arrived or Bound
+    _come: Counter[JobKey] = field(default_factory=Counter)
 
     # --- reading -------------------------------------------------------------------------
 
@@ -136,17 +140,25 @@ class Ledger:
         """Return the entries of a job, in the order in which its pods were first seen."""
         return self._by_job.get(job, {}).values()
 
+    def come(self, job: JobKey) -> int:
+        """Return how many pods of a job are Arrived or Bound."""
+        return self._come[job]
+
     def in_flight(self) -> int:
         """Return how many pods are Released or Arrived."""
-        return len(self._in_flight)
+        return len(self._released) + len(self._arrived)
 
     def in_window(self) -> int:
         """Return how many of them we have let go: what the release window counts."""
-        return len(self._in_flight) - len(self._loose)
+        return self.in_flight() - len(self._loose)
 
     def in_flight_entries(self) -> list[Entry]:
         """Return the entries that are Released or Arrived."""
-        return [self._entries[uid] for uid in self._in_flight]
+        return [self._entries[uid] for uid in (*self._released, *self._arrived)]
+
+    def still_released(self, uids: Iterable[PodUid]) -> Set[PodUid]:
+        """Return those of the pods that are Released and have not Arrived."""
+        return self._released.intersection(uids)
 
     # --- the world: passive transitions ---------------------------------------------------
 
@@ -231,10 +243,10 @@ class Ledger:
         entry = self._entries.pop(uid, None)
         if entry is None:
             return None
-        self._in_flight.discard(uid)
+        self._released.discard(uid)
+        self._arrived.discard(uid)
         self._loose.discard(uid)
-        if entry.job is not None:
-            self._leave(entry)
+        self._leave(entry)
         return entry
 
     # --- us: active transitions -----------------------------------------------------------
@@ -328,34 +340,48 @@ class Ledger:
 
     def _to(self, entry: Entry, state: State, now: float) -> None:
         if entry.state is not state:
+            self._tally(entry, -1)
             entry.state, entry.since = state, now
+            self._tally(entry, 1)
         self._count(entry)
 
     def _count(self, entry: Entry) -> None:
-        if entry.state in (State.RELEASED, State.ARRIVED):
-            self._in_flight.add(entry.uid)
-            if entry.loose:
-                self._loose.add(entry.uid)
+        uid = entry.uid
+        for state, pods in ((State.RELEASED, self._released), (State.ARRIVED, self._arrived)):
+            if entry.state is state:
+                pods.add(uid)
+            else:
+                pods.discard(uid)
+        if entry.loose and entry.state in (State.RELEASED, State.ARRIVED):
+            self._loose.add(uid)
         else:
-            self._in_flight.discard(entry.uid)
-            self._loose.discard(entry.uid)
+            self._loose.discard(uid)
 
     def _insert(self, entry: Entry) -> None:
         self._entries[entry.uid] = entry
         self._count(entry)
-        if entry.job is not None:
-            self._by_job.setdefault(entry.job, {})[entry.uid] = entry
+        self._join(entry)
 
     def _move(self, entry: Entry, job: JobKey | None) -> None:
-        if entry.job is not None:
-            self._leave(entry)
+        self._leave(entry)
         entry.job = job
-        if job is not None:
-            self._by_job.setdefault(job, {})[entry.uid] = entry
+        self._join(entry)
+
+    def _join(self, entry: Entry) -> None:
+        if entry.job is not None:
+            self._by_job.setdefault(entry.job, {})[entry.uid] = entry
+            self._tally(entry, 1)
 
     def _leave(self, entry: Entry) -> None:
-        assert entry.job is not None  # noqa: S101 - for the type checker; callers test it
+        if entry.job is None:
+            return
+        self._tally(entry, -1)
         members = self._by_job.get(entry.job, {})
         members.pop(entry.uid, None)
         if not members:
             self._by_job.pop(entry.job, None)
+            self._come.pop(entry.job, None)
+
+    def _tally(self, entry: Entry, n: int) -> None:
+        if entry.job is not None and entry.state in (State.ARRIVED, State.BOUND):
+            self._come[entry.job] += n

@@ -46,6 +46,13 @@ HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
 PREEMPTABLE: Final = "volcano.sh/preemptable"
 COOLDOWN_TIME: Final = "volcano.sh/cooldown-time"
 REVOCABLE_ZONE: Final = "volcano.sh/revocable-zone"
+STRATEGY_TYPE: Final = "volcano.sh/resource-strategy-scoring-type"
+STRATEGY_WEIGHT: Final = "volcano.sh/resource-strategy-weight"
+TASK_AFFINITY: Final = "volcano.sh/task-topology-affinity"
+TASK_ANTI_AFFINITY: Final = "volcano.sh/task-topology-anti-affinity"
+TASK_ORDER: Final = "volcano.sh/task-topology-task-order"
+NODE_GROUP: Final = "volcano.sh/nodegroup-name"
+NODE_GROUP_LIMITS: Final = "volcano.sh/nodegroup-resource-limits"
 JDB_MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
 JDB_MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
 RESOURCE_GROUP: Final = "volcano.sh/resource-group"
@@ -57,6 +64,8 @@ NETWORK_TOPOLOGY_HIGHEST_TIER: Final = "volcano.sh/network-topology-highest-tier
 ALLOCATED_HYPERNODE: Final = "volcano.sh/job-allocated-hypernode"
 OVERSUBSCRIPTION_CPU: Final = "volcano.sh/oversubscription-cpu"
 OVERSUBSCRIPTION_MEMORY: Final = "volcano.sh/oversubscription-memory"
+#: annotations of pods that decide where they may go, or better go
+TRAITS: Final = (NUMA_POLICY, PREEMPTABLE, REVOCABLE_ZONE, STRATEGY_TYPE, STRATEGY_WEIGHT)
 VOLCANO_PREFIX: Final = "volcano.sh/"
 
 # Queues that always exist.
@@ -70,6 +79,7 @@ SCHEDULING_API: Final = "scheduling.volcano.sh/v1beta1"
 BUS_API: Final = "bus.volcano.sh/v1alpha1"
 FLOW_API: Final = "flow.volcano.sh/v1alpha1"
 TOPOLOGY_API: Final = "topology.volcano.sh/v1alpha1"
+NODE_INFO_API: Final = "nodeinfo.volcano.sh/v1alpha1"
 
 # Kubernetes.
 SYSTEM_CRITICAL_CLASSES: Final = frozenset({"system-cluster-critical", "system-node-critical"})

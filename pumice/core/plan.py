@@ -53,6 +53,10 @@ class Reason:
     #: nodes that were looked at for it; what one of those that lack a resource has left at most
     of_nodes: int = 0
     most: Mapping[str, float] = field(default_factory=dict)
+    #: of an eviction: the pod that wants the room, `namespace/name`, and the tier of plugins,
+    #: counted from 1, that agreed on the victim
+    sake: str = ""
+    tier: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,32 @@ class Allocate:
     group_uid: str
     placements: tuple[Placement, ...]
     reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """One pod that is to leave its node."""
+
+    uid: PodUid
+    job: JobKey
+    node: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """
+    Victims that go for one job, and the room that it is promised with what they leave.
+
+    The job starts, or has all that was missing, once its pods are where `claims` says; until
+    the victims are gone that room is nobody else's.
+    """
+
+    job: JobKey
+    group_uid: str
+    victims: tuple[Victim, ...]
+    claims: tuple[Placement, ...]
+    action: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +161,7 @@ class Plan:
     session: str
     now: float
     allocations: tuple[Allocate, ...] = ()
+    evictions: tuple[Evict, ...] = ()
     enqueued: tuple[Enqueue, ...] = ()
     groups: tuple[GroupStatus, ...] = ()
     queues: tuple[QueueUse, ...] = ()
@@ -138,3 +169,5 @@ class Plan:
     deserved: Mapping[str, Sequence[float]] = field(default_factory=dict)
     #: faults of single objects or of the configuration, for the log
     warnings: tuple[str, ...] = ()
+    #: plugins that act from time to time and did so now -> when; an input of later sessions
+    acted: Mapping[str, float] = field(default_factory=dict)

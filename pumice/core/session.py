@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, total_ordering
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pumice.core import voting
 from pumice.core.catalog import action_named, plugin_named
@@ -26,7 +26,9 @@ from pumice.core.extension import (
     Enqueueable,
     Event,
     EventHandler,
+    Evictable,
     Gradients,
+    Point,
     Points,
     SortKey,
     Vote,
@@ -39,6 +41,7 @@ from pumice.core.model.peers import Peers
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.snapshots import Snapshot
 from pumice.core.model.tasks import Task, TaskClass, task_order
+from pumice.core.outside import Ask, nobody
 from pumice.core.plan import Enqueue, Plan, Reason
 from pumice.core.resources import Floats
 from pumice.core.statement import Statement
@@ -71,6 +74,13 @@ class Plugin(Protocol):
         """Write down what the plugin has to say of the groups."""
 
 
+@runtime_checkable
+class Hierarchical(Protocol):
+    """A plugin that knows the flag `enableHierarchy`; it is set before the session opens."""
+
+    hierarchy: bool
+
+
 class Action(Protocol):
     """One step of a cycle."""
 
@@ -84,12 +94,20 @@ class Session:
     """The state of one cycle. Everything that it changes is its own copy."""
 
     def __init__(
-        self, snapshot: Snapshot, conf: Configuration, now: float, session_id: str
+        self,
+        snapshot: Snapshot,
+        conf: Configuration,
+        now: float,
+        session_id: str,
+        *,
+        ask: Ask = nobody,
     ) -> None:
         self.snapshot = snapshot
         self.conf = conf
         self.now = now
         self.id = session_id
+        #: how to reach a policy server, for the plugin that has one
+        self.ask = ask
         #: resource names by row
         self.names: tuple[str, ...] = snapshot.names
         self.queues: Mapping[str, QueueInfo] = snapshot.queues
@@ -117,9 +135,12 @@ class Session:
                 if build is None:
                     self._warn(f"plugin {option.name} is not available, it is left out")
                     continue
-                if option.has("enableHierarchy"):
-                    self._warn(f"plugin {option.name} has no hierarchy, the flag is left out")
                 plugin = build(option.arguments)
+                if option.has("enableHierarchy"):
+                    if isinstance(plugin, Hierarchical):
+                        plugin.hierarchy = True
+                    else:
+                        self._warn(f"plugin {option.name} has no hierarchy, the flag is left out")
                 self.plugins.append(plugin)
                 plugin.on_session_open(self)
                 self.findings.warnings += option.arguments.faults.values()
@@ -165,6 +186,18 @@ class Session:
     def listen(self, handler: EventHandler) -> None:
         """Tell a plugin of placements and of what is taken away again."""
         self.space.handlers.append(handler)
+
+    def is_due(self, plugin: str, period_s: float, *, at_once: bool = True) -> bool:
+        """
+        Return whether a plugin that acts once in a period is to act now, and take note of it.
+
+        The first time is now, or one period from now where it is not to be `at_once`.
+        """
+        last = self.snapshot.inputs.acted.get(plugin)
+        if last is not None and self.now - last < period_s:
+            return False
+        self.findings.acted[plugin] = self.now
+        return at_once or last is not None
 
     def arguments(self, action: str) -> Arguments:
         """Return the arguments of an action."""
@@ -283,18 +316,24 @@ class Session:
 
     def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
         """Return the tasks of the own queue that may go for `preemptor`."""
-        return voting.victims(self.points.preemptable.tiers, lambda fn: fn(preemptor, candidates))
+        return self.agree(self.points.preemptable, preemptor, candidates).victims
 
     def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
         """Return the tasks of other queues that may go for `reclaimer`."""
-        return voting.victims(self.points.reclaimable.tiers, lambda fn: fn(reclaimer, candidates))
+        return self.agree(self.points.reclaimable, reclaimer, candidates).victims
+
+    def agree(
+        self, point: Point[Evictable], asker: Task, candidates: Sequence[Task]
+    ) -> voting.Agreement:
+        """Return what may go for `asker` by the plugins of an extension point, and who says so."""
+        return voting.victims(point.tiers, lambda fn: fn(asker, candidates))
 
     def unified_evictable(
         self, action: str, job: JobInfo, candidates: Sequence[Task]
     ) -> list[Task]:
         """Return the tasks that may go for a whole gang."""
         tiers = self.points.unified_evictable.tiers
-        return voting.victims(tiers, lambda fn: fn(action, job, candidates))
+        return voting.victims(tiers, lambda fn: fn(action, job, candidates)).victims
 
     def victim_tasks(self, tasks: Sequence[Task]) -> list[Task]:
         """Return the running tasks that should be somewhere else."""
@@ -345,10 +384,17 @@ def _faults(snapshot: Snapshot, jobs: Iterable[JobInfo]) -> Iterator[str]:
                 yield f"podgroup {job.key}: {remark}"
 
 
-def run_session(snapshot: Snapshot, conf: Configuration, now: float, session_id: str) -> Plan:
-    """Run one cycle and return its plan. Pure: same arguments, same plan."""
+def run_session(
+    snapshot: Snapshot,
+    conf: Configuration,
+    now: float,
+    session_id: str,
+    *,
+    ask: Ask = nobody,
+) -> Plan:
+    """Run one cycle and return its plan. Pure: same arguments and answers, same plan."""
     with _collector_paused():
-        return _run(snapshot, conf, now, session_id)
+        return _run(Session(snapshot, conf, now, session_id, ask=ask))
 
 
 @contextmanager
@@ -368,10 +414,9 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _run(snapshot: Snapshot, conf: Configuration, now: float, session_id: str) -> Plan:
-    ssn = Session(snapshot, conf, now, session_id)
+def _run(ssn: Session) -> Plan:
     ssn.open()
-    for name in conf.actions:
+    for name in ssn.conf.actions:
         build = action_named(name)
         if build is None:
             ssn.findings.warnings.append(f"action {name} is not available, it is left out")

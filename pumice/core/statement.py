@@ -1,10 +1,10 @@
 """
 Statements: changes that are kept together or undone together.
 
-A statement writes a journal of what it does to the workspace. `commit` makes its allocations
-final; `discard` undoes everything, newest first, and remembers where each task would have gone.
-A statement that is neither committed nor discarded keeps its effect for the rest of the session:
-its tasks hold their room, and nothing is sent out.
+A statement writes a journal of what it does to the workspace. `commit` makes its allocations and
+evictions final; `discard` undoes everything, newest first, and remembers where each task would
+have gone. A statement that is neither committed nor discarded keeps its effect for the rest of the
+session: its tasks hold their room, and nothing is sent out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from itertools import groupby
 from pumice.core.ids import JobKey
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import Status, Task
-from pumice.core.workspace import Commitment, Trial, Workspace
+from pumice.core.plan import Reason
+from pumice.core.workspace import Commitment, Dismissal, Trial, Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Evicted:
     """A task was sent off its node."""
 
     before: Task
-    reason: str
+    reason: Reason
 
 
 Operation = Placed | Evicted
@@ -59,10 +60,19 @@ class Statement:
         """Promise tasks that are alike room that will be free; `evicted` for their sake."""
         self._place(tasks, nodes, Status.PIPELINED, evicted=evicted)
 
-    def evict(self, task: Task, reason: str) -> None:
+    def evict(self, task: Task, reason: Reason) -> None:
         """Send a task off its node."""
         self.space.evict(task)
         self.operations.append(Evicted(task, reason))
+
+    def spare(self, task: Task) -> None:
+        """Let a task that was sent off stay after all."""
+        self.space.restore(task)
+        self.operations = [
+            operation
+            for operation in self.operations
+            if not (isinstance(operation, Evicted) and operation.before.uid == task.uid)
+        ]
 
     def _place(
         self, tasks: Sequence[Task], nodes: Sequence[int], status: Status, *, evicted: bool
@@ -89,9 +99,25 @@ class Statement:
             self.space.evicted_for.difference_update(task.uid for task in placed.after)
         self.space.take_back(placed.after, placed.nodes)
 
+    @property
+    def evicted(self) -> list[tuple[Task, Reason]]:
+        """Return who was sent off, as they were, each with the reason."""
+        return [(op.before, op.reason) for op in self.operations if isinstance(op, Evicted)]
+
+    @property
+    def promised(self) -> list[Task]:
+        """Return the tasks that were promised room."""
+        placed = (op for op in self.operations if isinstance(op, Placed))
+        return [task for op in placed if op.status is Status.PIPELINED for task in op.after]
+
     def commit(self) -> None:
-        """Make the allocations final. Promises stay what they are, for this session."""
+        """
+        Make allocations and evictions final. Promises stay what they are, for this session.
+
+        Where tasks were sent off for a job, all that the job is to start with is claimed.
+        """
         decided: list[Task] = []
+        promised, victims = self.promised, tuple(self.evicted)
         for operation in self.operations:
             match operation:
                 case Placed(status=Status.ALLOCATED):
@@ -103,6 +129,13 @@ class Statement:
                 case Evicted():
                     self.space.last.pop(operation.before.uid, None)
         commit_by_job(self.space, decided)
+        if victims:
+            key = (promised[0] if promised else victims[0][0]).job
+            assert key is not None  # noqa: S101 - only tasks of jobs are placed and evicted
+            members = self.space.jobs[key].tasks.values() if promised else ()
+            claims = tuple(t for t in members if t.status & (Status.ALLOCATED | Status.PIPELINED))
+            self.space.evicted_for.update(task.uid for task in claims)
+            self.space.dismissed.append(Dismissal(key, victims, claims))
         self.operations.clear()
 
     def merge(self, other: Statement) -> None:

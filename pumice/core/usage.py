@@ -102,7 +102,7 @@ def sums_of(job: JobInfo) -> QueueSums:
     return QueueSums(
         jobs=1,
         allocated=job.allocated,
-        request=plus(job.allocated, job.pending_request),
+        request=plus(plus(job.allocated, job.pending_request), job.leaving_request),
         inqueue=_reserved(job, whole=False),
         admitted=_reserved(job, whole=True),
         elastic=elastic(job),

@@ -11,8 +11,8 @@ Verdicts that depend on constraints alone are shared by all classes with the sam
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from pumice.core.fitness import FitErrors
 from pumice.core.ids import JobKey
 from pumice.core.kernels import copies_that_fit, greedy
 from pumice.core.model.signatures import Signature
-from pumice.core.model.tasks import TaskClass
+from pumice.core.model.tasks import Task, TaskClass
 from pumice.core.resources import CPU, EPSILON, MEMORY, Bools, Floats, Ints, pad
 from pumice.core.workspace import Workspace
 
@@ -62,8 +62,25 @@ class Views:
         self.points = points
         self.names = names
         self._avoided = avoided
-        self._verdicts: dict[Signature, Verdict] = {}
+        self._verdicts: dict[Signature | TaskClass, Verdict] = {}
+        self._classes: dict[tuple[TaskClass, tuple[Hashable, ...]], TaskClass] = {}
         self._views: dict[tuple[TaskClass, frozenset[str]], ClassView] = {}
+
+    def of_task(self, task: Task) -> ClassView:
+        """Return the view of a task, which it shares with all that no plugin tells apart."""
+        return self.of(self.distinct(task), task.job)
+
+    def distinct(self, task: Task) -> TaskClass:
+        """Return the task's class; one of its own where a plugin asks for more than the class."""
+        if not self.points.distinction:
+            return task.cls
+        marks = tuple(mark(task) for mark in self.points.distinction)
+        if not any(mark is not None for mark in marks):
+            return task.cls
+        found = self._classes.get((task.cls, marks))
+        if found is None:
+            found = self._classes[task.cls, marks] = replace(task.cls, example=task)
+        return found
 
     def of(self, cls: TaskClass, job: JobKey | None) -> ClassView:
         """Return the view of a class, of which the job's nodes to avoid are left out."""
@@ -82,11 +99,12 @@ class Views:
 
     def verdict(self, cls: TaskClass) -> Verdict:
         """Return what the predicates say of the class's signature."""
-        found = self._verdicts.get(cls.signature)
+        key = cls if cls.example else cls.signature
+        found = self._verdicts.get(key)
         if found is None:
             results = [predicate(cls) for predicate in self.points.predicate]
             found = combine(results, len(self.space.nodes))
-            self._verdicts[cls.signature] = found
+            self._verdicts[key] = found
         return found
 
 
@@ -94,7 +112,7 @@ def _avoid(space: Workspace, avoided: Collection[str]) -> PredicateResult:
     """Return the verdict on nodes that kube-scheduler refused for a planned pod just now."""
     refused = np.zeros(len(space.nodes), bool)
     refused[[space.nodes.index[name] for name in avoided if name in space.nodes.index]] = True
-    return PredicateResult(~refused, (Refusal(Code.UNSCHEDULABLE, AVOIDED, refused),))
+    return PredicateResult(~refused, (Refusal(Code.UNRESOLVABLE, AVOIDED, refused),))
 
 
 class ClassView:
@@ -129,6 +147,7 @@ class ClassView:
         self._ahead_from = -1
         self._stride = 1
         self._errors: tuple[int, FitErrors] | None = None
+        self._curable: Bools | None = None
 
     # Placing on what is idle.
 
@@ -208,12 +227,11 @@ class ClassView:
 
     def promise(self) -> Sequence[int]:
         """Return the column of the best candidate, idle or not; none where there is none."""
-        if self.refused is not None or not self.has_future():
-            return ()
-        mask = self._fits(self._nodes.future_idle) & self._static.mask & self._room_mask()
-        for predicate in self._live:
-            mask &= predicate.check(self.cls).mask
-        return self._best_of(mask)
+        return self.best_candidate() if self.has_future() else ()
+
+    def best_candidate(self) -> Sequence[int]:
+        """Return the column of the best candidate, whether or not anything is on its way out."""
+        return () if self.refused is not None else self._best_of(self.candidates())
 
     def has_future(self) -> bool:
         """Return whether anything is on its way out at all."""
@@ -237,8 +255,29 @@ class ClassView:
 
     def allows(self, i: int, *, promised: bool) -> bool:
         """Return whether a task may go to column `i`: now, or once promises come true."""
-        room = self._nodes.future_idle if promised else self._nodes.idle
-        return bool(self.candidates()[i] and self._fits(room)[i])
+        idle = self._nodes.alloc[:, i] - self._nodes.used[:, i]
+        return self.takes(i) and (promised or self._fits(idle[:, None])[0])
+
+    def takes(self, i: int) -> bool:
+        """Return whether a task may go to column `i` once promises come true."""
+        if self.refused is not None or not self._static.mask[i]:
+            return False
+        at = np.array([i])
+        return (
+            bool(self._fits(self._nodes.future(i)[:, None])[0])
+            and all(room.copies(self.cls, at)[0] >= 1 for room in self._rooms)
+            and all(predicate.check(self.cls).mask[i] for predicate in self._live)
+        )
+
+    def curable(self) -> Bools:
+        """Return the nodes that evictions might open to a task: of no other is it worth a try."""
+        if self._curable is None:
+            self._curable = _curable(self._static.mask, self._static.reasons)
+        mask = self._curable
+        for predicate in self._live:
+            result = predicate.check(self.cls)
+            mask = mask & _curable(result.mask, result.reasons)
+        return mask
 
     def _best_of(self, mask: Bools) -> Sequence[int]:
         at = np.flatnonzero(mask)
@@ -363,6 +402,18 @@ class ClassView:
         for room in self._rooms:
             mask &= room.copies(self.cls, everywhere) >= 1
         return mask
+
+
+def _curable(mask: Bools, reasons: Sequence[Refusal]) -> Bools:
+    """Return the nodes that pass, or are refused for nothing but what evictions may cure."""
+    passing = mask.copy()
+    for refusal in reasons:
+        if refusal.code is Code.UNSCHEDULABLE:
+            passing |= refusal.nodes
+    for refusal in reasons:
+        if refusal.code is not Code.UNSCHEDULABLE:
+            passing &= ~refusal.nodes
+    return passing
 
 
 def _count(reasons: dict[str, int], message: str, nodes: Bools) -> None:

@@ -8,12 +8,21 @@ are listed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from pumice.core.extension import Victims, Vote
 from pumice.core.model.tasks import Task
 
 F = TypeVar("F")
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Tasks that may go, in order, and the place of the tier that agreed on them."""
+
+    victims: list[Task]
+    tier: int = 0
 
 
 def accepted(tiers: Iterable[Iterable[F]], ask: Callable[[F], Vote]) -> bool:
@@ -43,7 +52,7 @@ def first_tier(tiers: Iterable[Sequence[F]], ask: Callable[[F], bool]) -> bool:
     return False
 
 
-def victims(tiers: Iterable[Iterable[F]], ask: Callable[[F], Victims]) -> list[Task]:
+def victims(tiers: Iterable[Iterable[F]], ask: Callable[[F], Victims]) -> Agreement:
     """
     Return the victims that the plugins agree on.
 
@@ -51,7 +60,7 @@ def victims(tiers: Iterable[Iterable[F]], ask: Callable[[F], Victims]) -> list[T
     passed over. A plugin that offers nobody ends its tier, and the next one is asked afresh. Where
     an intersection becomes empty, the next plugin of the same tier starts anew with its own list.
     """
-    for tier in tiers:
+    for place, tier in enumerate(tiers):
         agreed: list[Task] | None = None
         for function in tier:
             offered, vote = ask(function)
@@ -66,8 +75,8 @@ def victims(tiers: Iterable[Iterable[F]], ask: Callable[[F], Victims]) -> list[T
                 uids = {task.uid for task in offered}
                 agreed = [task for task in agreed if task.uid in uids] or None
         if agreed is not None:
-            return agreed
-    return []
+            return Agreement(agreed, place)
+    return Agreement([])
 
 
 def union_of_first(tiers: Iterable[Iterable[F]], ask: Callable[[F], Sequence[Task]]) -> list[Task]:

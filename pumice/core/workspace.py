@@ -19,6 +19,7 @@ from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.nodes import NodeTable
 from pumice.core.model.tasks import Status, Task
+from pumice.core.plan import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,15 @@ class Commitment:
     tasks: tuple[Task, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Dismissal:
+    """Tasks that were sent off, each with the reason, for a job and the tasks of it promised."""
+
+    job: JobKey
+    victims: tuple[tuple[Task, Reason], ...]
+    claims: tuple[Task, ...]
+
+
 @dataclass(slots=True)
 class Workspace:
     """What one session changes. `jobs` must be asked anew after a change to a settled job."""
@@ -50,6 +60,7 @@ class Workspace:
     changed: list[int] = field(default_factory=list)
     last: dict[PodUid, Trial] = field(default_factory=dict)
     committed: list[Commitment] = field(default_factory=list)
+    dismissed: list[Dismissal] = field(default_factory=list)
     #: promised pods, whose nomination is worth telling since something was evicted for them
     evicted_for: set[PodUid] = field(default_factory=set)
     #: tasks placed in this session by node

@@ -12,16 +12,23 @@ from pumice.kube.metrics import CONTENT_TYPE, Metrics
 
 @asynccontextmanager
 async def serving(
-    address: str, is_ready: Callable[[], bool], metrics: Metrics
+    address: str,
+    is_ready: Callable[[], bool],
+    metrics: Metrics,
+    *,
+    is_alive: Callable[[], bool] = lambda: True,
 ) -> AsyncIterator[None]:
     """
-    Answer at `host:port` while the block runs.
+    Answer at `host:port` while the block runs; without a host, on every address of this one.
 
-    Healthy is a process that answers at all: one that loses a part of itself ends as a whole.
+    Healthy is a process that answers at all, where `is_alive` does not know better: one that
+    loses a part of itself ends as a whole.
     """
 
     async def healthz(_: web.Request) -> web.Response:
-        return web.Response(text="ok")
+        if is_alive():
+            return web.Response(text="ok")
+        return web.Response(status=500, text="not alive")
 
     async def readyz(_: web.Request) -> web.Response:
         if is_ready():

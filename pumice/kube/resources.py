@@ -16,6 +16,7 @@ import msgspec
 from pumice.core.api.batch import Job
 from pumice.core.api.bus import Command
 from pumice.core.api.core import Node, Pod, PriorityClass
+from pumice.core.api.limits import PodDisruptionBudget
 from pumice.core.api.meta import ObjectMeta, Struct, Template, Time
 from pumice.core.api.scheduling import PodGroup, Queue
 
@@ -188,6 +189,7 @@ NETWORK_POLICIES = Resource("networking.k8s.io/v1", "NetworkPolicy", "networkpol
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", PriorityClass, namespaced=False
 )
+BUDGETS = Resource("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", PodDisruptionBudget)
 LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases", Lease)
 JOBS = Resource("batch.volcano.sh/v1alpha1", "Job", "jobs", Job, custom=True)
 POD_GROUPS = Resource(

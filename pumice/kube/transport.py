@@ -3,6 +3,9 @@ The seam between the client and the network: one request in, one answer out.
 
 `Client` knows Kubernetes and no sockets; a transport knows sockets and no Kubernetes. Tests
 give the client a transport that calls an in-memory API server.
+
+What is read may be long, come compressed or never end: aiohttp carries it. Writes are small and
+many, and are exchanged over connections of their own; through a proxy, aiohttp carries them, too.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import aiohttp
 from yarl import URL
 
 from pumice.kube.errors import Disconnected
+from pumice.kube.exchanges import Exchanges
 
 Token = Callable[[], Awaitable[str]]
 """Return the Authorization header's value as it is now; empty for none."""
@@ -41,8 +45,15 @@ class Request:
 class Answer(Protocol):
     """What came back; `close` must be called, and returns the connection when all was read."""
 
-    status: int
-    headers: Mapping[str, str]
+    @property
+    def status(self) -> int:
+        """Return the status code."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers by name."""
+        ...
 
     async def read(self) -> bytes:
         """Return the whole body; raises Disconnected where it breaks off."""
@@ -117,6 +128,7 @@ class HttpTransport:
         self._credentials = credentials
         self._base = credentials.server.rstrip("/")
         headers = {"Accept": "application/json", "User-Agent": component}
+        self._head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         if _is_loopback(self._base):
             # Compression costs more than it saves where no network lies between.
             headers["Accept-Encoding"] = "identity"
@@ -124,31 +136,59 @@ class HttpTransport:
             connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS, ssl=credentials.tls or True),
             headers=headers,
         )
+        self._exchanges = None if credentials.proxy else _exchanges(credentials)
 
     async def send(self, request: Request) -> Answer:
-        headers = {"Content-Type": request.content_type} if request.body is not None else {}
-        if self._credentials.token and (token := await self._credentials.token()):
-            headers["Authorization"] = token
-        timeout = aiohttp.ClientTimeout(
-            total=request.total_s, sock_connect=CONNECT_S, sock_read=request.silence_s
-        )
+        token = await self._credentials.token() if self._credentials.token else ""
         try:
-            response = await self._session.request(
-                request.method,
-                URL(self._base + request.path, encoded=True),
-                data=request.body,
-                headers=headers,
-                timeout=timeout,
-                server_hostname=self._credentials.server_name,
-                proxy=self._credentials.proxy,
-                allow_redirects=False,
-            )
+            if request.body is not None and self._exchanges is not None:
+                written = self._written(request, request.body, token)
+                return await self._exchanges.exchange(written, request.total_s)
+            return HttpAnswer(await self._request(request, token))
         except (aiohttp.ClientError, TimeoutError, OSError) as e:
             raise Disconnected(_words(e)) from e
-        return HttpAnswer(response)
 
     async def close(self) -> None:
+        if self._exchanges is not None:
+            self._exchanges.close()
         await self._session.close()
+
+    def _written(self, request: Request, body: bytes, token: str) -> bytes:
+        """Return a request as it goes over the wire."""
+        server = urlsplit(self._base)
+        authorization = f"Authorization: {token}\r\n" if token else ""
+        head = (
+            f"{request.method} {server.path}{request.path} HTTP/1.1\r\n"
+            f"Host: {server.netloc}\r\n"
+            f"{self._head}{authorization}"
+            f"Content-Type: {request.content_type}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        return head.encode("latin-1") + body
+
+    async def _request(self, request: Request, token: str) -> aiohttp.ClientResponse:
+        headers = {"Content-Type": request.content_type} if request.body is not None else {}
+        if token:
+            headers["Authorization"] = token
+        return await self._session.request(
+            request.method,
+            URL(self._base + request.path, encoded=True),
+            data=request.body,
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(
+                total=request.total_s, sock_connect=CONNECT_S, sock_read=request.silence_s
+            ),
+            server_hostname=self._credentials.server_name,
+            proxy=self._credentials.proxy,
+            allow_redirects=False,
+        )
+
+
+def _exchanges(credentials: Credentials) -> Exchanges:
+    server = urlsplit(credentials.server)
+    tls = credentials.tls or ssl.create_default_context() if server.scheme == "https" else None
+    port = server.port or (443 if tls else 80)
+    return Exchanges(server.hostname or "", port, tls=tls, server_name=credentials.server_name)
 
 
 def _words(error: BaseException) -> str:

@@ -4,25 +4,34 @@ A whole cluster on this machine: control plane, fake nodes, and Pumice in it.
     with Cluster(nodes=20) as cluster:
         print(cluster.plane.kubeconfig())
 
-The parts are public: whoever needs another arrangement (an extender behind a proxy, no
+It comes in two layouts: with a kube-scheduler of Pumice's own, or with one that it shares with all
+other pods. The parts are public: whoever needs another arrangement (an extender behind a proxy, no
 controllers) uses them one by one.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pumice.local.audit import AuditLevel
 from pumice.local.controlplane import ControlPlane
 from pumice.local.install import install
 from pumice.local.nodes import add_nodes
-from pumice.local.scheduler import Scheduler, start_pumice_scheduler, start_stock_scheduler
+from pumice.local.scheduler import (
+    Scheduler,
+    start_pumice_scheduler,
+    start_shared_scheduler,
+    start_stock_scheduler,
+)
 from pumice.local.services import Controllers, Extender, Webhooks
 from pumice.local.watching import Watched
 
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 QUEUES_TIMEOUT_S = 30.0
+
+Layout = Literal["own", "shared"]
+"""Whose kube-scheduler places Pumice's pods: one of its own, or the cluster's one."""
 
 
 class Cluster:
@@ -37,6 +46,7 @@ class Cluster:
         configuration: Path | None = None,
         stock_scheduler: bool = False,
         webhooks: bool = False,
+        layout: Layout = "own",
     ) -> None:
         """
         Prepare it: `nodes` fake nodes of 32 CPU and 128 GiB in two zones.
@@ -45,7 +55,8 @@ class Cluster:
         `webhooks` Jobs, queues and PodGroups meet more than the API server's own schema.
         """
         self.plane = ControlPlane(directory, audit_level=audit_level)
-        self.extender = Extender(self.plane, configuration)
+        self.layout = layout
+        self.extender = Extender(self.plane, configuration, tls=layout == "shared")
         self.controllers = Controllers(self.plane)
         self.webhooks = Webhooks(self.plane) if webhooks else None
         self.scheduler: Scheduler | None = None
@@ -57,20 +68,20 @@ class Cluster:
         """Start everything and wait until it is ready."""
         self.plane.start()
         try:
-            install(self.plane.api)
+            install(self.plane.api, shared=self.layout == "shared")
             if self._nodes:
                 add_nodes(self.plane.api, self._nodes, zones=2)
             self.controllers.start(ready=False)
             self.extender.start(ready=False)
             if self.webhooks:
                 self.webhooks.start(ready=False)
-            self.scheduler = start_pumice_scheduler(self.plane, self.extender.url)
+            self.scheduler = self._start_scheduler()
             self.controllers.wait_ready()
             self._wait_for_queues()
             self.extender.wait_ready()
             if self.webhooks:
                 self.webhooks.wait_ready()
-            if self._wants_stock_scheduler:
+            if self._wants_stock_scheduler and self.layout == "own":
                 self.start_stock_scheduler()
         except BaseException:
             self.stop(keep=True)
@@ -89,6 +100,16 @@ class Cluster:
             queues.wait(open_for_jobs, QUEUES_TIMEOUT_S, "the queues are open")
         finally:
             queues.stop()
+
+    def _start_scheduler(self) -> Scheduler:
+        if self.layout == "shared":
+            return start_shared_scheduler(self.plane, self.extender)
+        return start_pumice_scheduler(self.plane, self.extender.url, user=self.scheduler_user)
+
+    @property
+    def scheduler_user(self) -> str:
+        """Who the kube-scheduler is that places Pumice's pods."""
+        return "kube-scheduler" if self.layout == "shared" else "pumice-scheduler"
 
     def start_stock_scheduler(self) -> Scheduler:
         """Start a plain kube-scheduler for the pods that are not Pumice's."""

@@ -28,7 +28,7 @@ from pumice.local.certs import Authority, Pair, signing_keys
 from pumice.local.errors import ApiError
 from pumice.local.ports import Ports
 from pumice.local.processes import Processes
-from pumice.local.users import USERS, render
+from pumice.local.users import USERS, render, write_tokens
 
 API_SERVER = "kube-apiserver"
 READY_TIMEOUT_S = 60.0
@@ -55,6 +55,8 @@ class ControlPlane:
         self._owns_directory = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="pumice-"))
         self.audit_level = audit_level
+        #: further arguments of kube-apiserver, read when it is started
+        self.api_server_arguments: list[str] = []
         self.audit_log = self.directory / "audit.jsonl"
         self.ports = Ports()
         self.server = f"https://127.0.0.1:{self.ports.claim()}"
@@ -68,6 +70,7 @@ class ControlPlane:
             self.directory / "logs", scratch=self._data, defaults=GO_ENVIRONMENT
         )
         self.api = self.api_as("admin")
+        self._token_file, self._tokens = write_tokens(self.certs)
 
     def start(self) -> Self:
         """Start every component and wait until each is ready; about three seconds."""
@@ -114,9 +117,12 @@ class ControlPlane:
         if not path.exists():
             path.touch(mode=0o600)
             path.write_text(
-                render(server or self.server, self._authority.cert, user, self.pair(user))
+                render(server or self.server, self._authority.cert, user, self._credentials(user))
             )
         return path
+
+    def _credentials(self, user: str) -> Pair | str:
+        return self._tokens[user] if user in self._tokens else self.pair(user)
 
     def pair(self, user: str) -> Pair:
         """Return the client certificate of a user."""
@@ -197,6 +203,7 @@ class ControlPlane:
             f"--tls-cert-file={serving[0]}",
             f"--tls-private-key-file={serving[1]}",
             f"--client-ca-file={self.authority}",
+            f"--token-auth-file={self._token_file}",
             f"--cert-dir={self.certs}",
             f"--service-cluster-ip-range={SERVICE_RANGE}",
             f"--service-account-key-file={public}",
@@ -216,6 +223,7 @@ class ControlPlane:
             # One by one, clearing thousands of pods would take minutes.
             "--delete-collection-workers=16",
             "--request-timeout=5m",
+            *self.api_server_arguments,
         ]
         if self.audit_level is not None:
             arguments += audit.arguments(self.audit_level, self.directory, self.audit_log)
@@ -252,7 +260,7 @@ class ControlPlane:
                 f"--config={config}",
             ],
             # KWOK also reads a configuration from the home directory; the user's is not ours.
-            {"HOME": str(self.directory)},
+            {"HOME": str(self.directory)} | kwok.ENVIRONMENT,
         )
 
     def _wait_for_api_server(self) -> None:

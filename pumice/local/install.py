@@ -21,12 +21,14 @@ from pumice.local.errors import ApiError, NotReadyError
 from pumice.local.paths import manifests
 
 DIRECTORIES = ("crds", "rbac", "admission")
+MARKER = "shared/marker.yaml"
 CLUSTER_SCOPED = {
     "ClusterRole": "clusterroles",
     "ClusterRoleBinding": "clusterrolebindings",
     "CustomResourceDefinition": "customresourcedefinitions",
     "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
     "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
+    "HyperNode": "hypernodes",
     "Namespace": "namespaces",
     "Node": "nodes",
     "PersistentVolume": "persistentvolumes",
@@ -50,19 +52,23 @@ PROBE: Object = {
 }
 
 
-def install(api: Api) -> None:
-    """Apply the manifests and wait until they work."""
+def install(api: Api, *, shared: bool = False) -> None:
+    """Apply the manifests and wait until they work; `shared` is for a shared kube-scheduler."""
     directory = manifests()
-    objects = [*documents(directory / "namespace.yaml")]
+    files = [directory / "namespace.yaml"]
     for part in DIRECTORIES:
-        for file in sorted((directory / part).glob("*.yaml")):
-            objects += documents(file)
+        files += sorted((directory / part).glob("*.yaml"))
+    if shared:
+        files.append(directory / MARKER)
+    objects = [body for file in files for body in documents(file)]
     for body in objects:
         apply(api, body)
     definitions = [body for body in objects if body["kind"] == "CustomResourceDefinition"]
     for body in definitions:
         _wait(f"CRD {body['metadata']['name']}", lambda body=body: _is_served(api, body))
     _wait("the admission policy", lambda: is_gated(api))
+    if shared:
+        _wait("the marker's policy", lambda: is_marked(api))
 
 
 def apply(api: Api, body: Object, namespace: str = "default") -> Object:
@@ -112,15 +118,27 @@ def _is_served(api: Api, definition: Object) -> bool:
 
 def is_gated(api: Api) -> bool:
     """Tell whether a pod of ours would get our gate now; nothing is created."""
+    gates = _admitted(api).get("schedulingGates", [])
+    return any(gate["name"] == names.GATE_HELD for gate in gates)
+
+
+def is_marked(api: Api) -> bool:
+    """Tell whether a pod of ours would get our marker now; nothing is created."""
+    containers = _admitted(api).get("containers", [])
+    return any(names.MARKER_RESOURCE in c["resources"].get("limits", {}) for c in containers)
+
+
+def _admitted(api: Api) -> Object:
+    """Return the specification of a pod of ours after admission; empty while there can be none."""
     try:
         pod = api.post("/api/v1/namespaces/default/pods?dryRun=All", PROBE)
     except ApiError as error:
         # The namespace's ServiceAccount comes a moment after the control plane.
         if error.status != 403:
             raise
-        return False
-    gates = pod["spec"].get("schedulingGates", [])
-    return any(gate["name"] == names.GATE_HELD for gate in gates)
+        return {}
+    spec: Object = pod["spec"]
+    return spec
 
 
 def _wait(what: str, is_ready: Any) -> None:

@@ -44,6 +44,8 @@ class State:
     started: float
     components: dict[str, int]
     logs: str
+    #: where the extender listens
+    extender: str = ""
 
 
 def state_directory(environment: Mapping[str, str] = os.environ) -> Path:
@@ -126,6 +128,7 @@ def keep(directory: Path, nodes: int) -> None:
                 started=time(),
                 components={name: processes.pid(name) for name in processes.names},
                 logs=str(plane / "logs"),
+                extender=cluster.extender.url,
             )
             draft = directory / "state.json.new"
             draft.write_text(json.dumps(asdict(state), indent=2))

@@ -1,8 +1,9 @@
 """
 Start kube-schedulers.
 
-Pumice's own is configured as in `manifests/scheduler-config.yaml`. The stock one is what a cluster
-has anyway: for comparison, and for pods that are none of ours.
+Pumice's own is configured as in `manifests/scheduler-config.yaml`, one that is shared with all
+other pods as in `manifests/shared/scheduler-config.yaml`. The stock one is what a cluster has
+anyway: for comparison, and for pods that are none of ours.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import yaml
 
 from pumice.local.controlplane import ControlPlane
 from pumice.local.paths import manifests
+from pumice.local.services import Extender
 
 PUMICE = "kube-scheduler"
 STOCK = "stock-scheduler"
@@ -30,6 +32,20 @@ def pumice_config(kubeconfig: Path, extender_url: str) -> dict[str, Any]:
     config: dict[str, Any] = yaml.safe_load((manifests() / "scheduler-config.yaml").read_text())
     config["clientConnection"]["kubeconfig"] = str(kubeconfig)
     config["extenders"][0]["urlPrefix"] = extender_url
+    return config
+
+
+def shared_config(
+    kubeconfig: Path, extender_url: str, client_tls: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the published configuration of a shared one, for this machine; see `pumice_config`."""
+    file = manifests() / "shared" / "scheduler-config.yaml"
+    config: dict[str, Any] = yaml.safe_load(file.read_text())
+    config["leaderElection"] = {"leaderElect": False}
+    config["clientConnection"]["kubeconfig"] = str(kubeconfig)
+    for extender in config["extenders"]:
+        extender["urlPrefix"] = extender_url
+        extender["tlsConfig"] = dict(client_tls)
     return config
 
 
@@ -126,6 +142,14 @@ def start_pumice_scheduler(
     """Start Pumice's kube-scheduler, which binds through the extender."""
     scheduler = Scheduler(plane, PUMICE)
     scheduler.start(pumice_config(plane.kubeconfig(user), extender_url))
+    return scheduler
+
+
+def start_shared_scheduler(plane: ControlPlane, extender: Extender) -> Scheduler:
+    """Start the one kube-scheduler of all pods, which binds ours through the extender."""
+    scheduler = Scheduler(plane, PUMICE)
+    kubeconfig = plane.kubeconfig("kube-scheduler")
+    scheduler.start(shared_config(kubeconfig, extender.url, extender.client_tls))
     return scheduler
 
 

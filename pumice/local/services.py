@@ -8,12 +8,15 @@ the same across restarts.
 from __future__ import annotations
 
 import http.client
+import ssl
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
+from pumice.local.certs import client_authority
 from pumice.local.controlplane import ControlPlane
+from pumice.local.users import USERS
 
 READY_TIMEOUT_S = 60.0
 
@@ -27,6 +30,8 @@ class Service:
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
         self.port = plane.ports.claim()
+        #: how to trust it, where it talks TLS
+        self.trust: ssl.SSLContext | None = None
 
     @property
     def address(self) -> str:
@@ -36,7 +41,7 @@ class Service:
     @property
     def url(self) -> str:
         """Where it listens, as a URL."""
-        return f"http://{self.address}"
+        return f"{'https' if self.trust else 'http'}://{self.address}"
 
     def arguments(self) -> list[str]:
         """Return its command line but for the kubeconfig."""
@@ -91,7 +96,7 @@ class Service:
 
     def get(self, path: str) -> tuple[int, bytes]:
         """Return status and body of a GET."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = self._connection()
         try:
             connection.request("GET", path)
             answer = connection.getresponse()
@@ -101,23 +106,51 @@ class Service:
         finally:
             connection.close()
 
+    def _connection(self) -> http.client.HTTPConnection:
+        if self.trust is None:
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=10, context=self.trust)
+
 
 class Extender(Service):
-    """The scheduler service; `configuration` is a file with actions, tiers and plugins."""
+    """
+    The scheduler service; `configuration` is a file with actions, tiers and plugins.
+
+    With `tls` it has a certificate of the cluster's authority, and an authority of its own for
+    its clients: `client_tls` is what kube-scheduler needs to be one.
+    """
 
     name = "extender"
     user = "pumice-extender"
 
-    def __init__(self, plane: ControlPlane, configuration: Path | None = None) -> None:
+    def __init__(
+        self, plane: ControlPlane, configuration: Path | None = None, *, tls: bool = False
+    ) -> None:
         super().__init__(plane)
         self.configuration = configuration
+        self.client_tls: dict[str, str] = {}
+        self._tls: list[str] = []
+        if tls:
+            self._make_certificates()
 
     def arguments(self) -> list[str]:
         """Return its command line but for the kubeconfig."""
-        arguments = [f"--listen={self.address}"]
+        arguments = [f"--listen={self.address}", *self._tls]
         if self.configuration:
             arguments.append(f"--scheduler-conf={self.configuration}")
         return arguments
+
+    def _make_certificates(self) -> None:
+        plane = self._plane
+        cert, key = plane.server_pair(self.name)
+        clients, client = client_authority(self.name, USERS["kube-scheduler"].name, plane.certs)
+        self._tls = [f"--tls-cert={cert}", f"--tls-key={key}", f"--client-ca={clients}"]
+        self.trust = ssl.create_default_context(cafile=str(plane.authority))
+        self.client_tls = {
+            "caFile": str(plane.authority),
+            "certFile": str(client[0]),
+            "keyFile": str(client[1]),
+        }
 
 
 class Controllers(Service):

@@ -290,7 +290,7 @@ class Bed:
             extender_user=USERS["pumice-extender"].name,
             extender_url=self.cluster.extender.url,
             own_users=[USERS["pumice-controllers"].name, USERS["pumice-webhooks"].name],
-            scheduler_users=[USERS["pumice-scheduler"].name],
+            scheduler_users=[USERS[self.cluster.scheduler_user].name],
             report=report,
             **options,
         )

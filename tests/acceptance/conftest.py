@@ -4,17 +4,23 @@ The real control plane for the tests marked `cluster`.
 One cluster serves all tests of a module; each test has a namespace of its own and makes its own
 nodes. When a test fails, the ends of the components' logs are in its report, and the directory
 with the whole logs is kept and named there.
+
+A module may say with `LAYOUTS` in which layouts its tests run; where it does not, they run in the
+usual one, and in the other where the environment variable PUMICE_LAYOUT (own, shared) asks for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from pumice.local.build import binaries
-from pumice.local.cluster import Cluster
+from pumice.local.cluster import Cluster, Layout
 from pumice.local.processes import Processes
 from tests.acceptance.bed import Bed
 from tests.acceptance.length import Length, chosen_length
@@ -34,11 +40,34 @@ def length() -> Length:
     return chosen_length()
 
 
+LAYOUT = "PUMICE_LAYOUT"
+LAYOUTS: Sequence[Layout] = get_args(Layout)
+USUAL = LAYOUTS[:1]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Let each test run in its layouts; nothing is said of it where that is the usual one."""
+    chosen, own = os.environ.get(LAYOUT), getattr(metafunc.module, "LAYOUTS", None)
+    if chosen and chosen not in LAYOUTS:
+        raise pytest.UsageError(f"{LAYOUT} is one of {', '.join(LAYOUTS)}, not {chosen!r}")
+    layouts = tuple(name for name in own or LAYOUTS if name == chosen) if chosen else own or USUAL
+    if "layout" in metafunc.fixturenames and layouts != USUAL:
+        metafunc.parametrize("layout", layouts, scope="module")
+
+
 @pytest.fixture(scope="module")
-def cluster(binary_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def layout() -> Layout:
+    """Whose kube-scheduler places our pods."""
+    return USUAL[0]
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    layout: Layout, binary_directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
     """A cluster with Pumice in it and without nodes, for the tests of one module."""
     directory = tmp_path_factory.mktemp("cluster")
-    with Cluster(directory, nodes=0, audit_level="RequestResponse") as running:
+    with Cluster(directory, nodes=0, audit_level="RequestResponse", layout=layout) as running:
         yield running
 
 
@@ -48,6 +77,7 @@ def bed(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Bed]:
     marks = {name: _size(cluster.plane.processes, name) for name in cluster.plane.processes.names}
     view = Bed(cluster)
     view.open()
+    _forget_earlier_tests()
     try:
         yield view
     finally:
@@ -76,6 +106,17 @@ def _is_last_of_module(request: pytest.FixtureRequest) -> bool:
     items = request.session.items
     following = items[items.index(request.node) + 1 :][:1]
     return not any(item.path == request.node.path for item in following)
+
+
+def _forget_earlier_tests() -> None:
+    """
+    Keep the collector away from what earlier tests left.
+
+    Where one failed, pytest keeps all it had watched. To look through that takes seconds, in
+    which the proxies and watches of this process stand still.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _failed(item: pytest.Item) -> bool:

@@ -8,6 +8,7 @@ from tests.acceptance.bed import Bed
 from tests.acceptance.objects import a_job
 
 pytestmark = pytest.mark.cluster
+LAYOUTS = ("own", "shared")
 
 
 async def test_a_gang_starts_at_once_and_with_few_writes(bed: Bed) -> None:

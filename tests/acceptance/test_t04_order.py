@@ -12,6 +12,7 @@ from tests.acceptance.bed import Bed
 from tests.acceptance.objects import Object, a_job, a_task
 
 pytestmark = pytest.mark.cluster
+LAYOUTS = ("own", "shared")
 
 RUNNING_S = 2.0
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"

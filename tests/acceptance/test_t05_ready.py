@@ -17,6 +17,7 @@ from tests.acceptance.bed import Bed, label
 from tests.acceptance.objects import Object, a_job, a_task
 
 pytestmark = pytest.mark.cluster
+LAYOUTS = ("own", "shared")
 
 STEPS = 3
 PATIENCE_S = 10.0

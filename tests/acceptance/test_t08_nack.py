@@ -8,6 +8,7 @@ from tests.acceptance.bed import Bed
 from tests.acceptance.parked import NAME, NODE_CPU, SIZE, behind_proxy, park
 
 pytestmark = pytest.mark.cluster
+LAYOUTS = ("own", "shared")
 
 NODES = 7
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from pumice.local.cluster import Layout
 from pumice.local.scheduler import STOCK
 from tests.acceptance.bed import Bed
 from tests.acceptance.foreign import Churn, occupy
@@ -41,8 +42,10 @@ async def test_a_member_whose_node_was_filled_by_others_starts_elsewhere(
 
 
 async def test_gangs_start_beside_a_default_scheduler_and_over_commitment_shows(
-    bed: Bed, length: Length
+    bed: Bed, length: Length, layout: Layout
 ) -> None:
+    if layout == "shared":
+        pytest.skip("there is no other scheduler")
     bed.nodes(26, cpu=NODE_CPU)
     starts: list[float] = []
     wanted = FOREIGN_PER_S * length.foreign_scheduler_s

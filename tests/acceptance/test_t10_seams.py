@@ -15,6 +15,7 @@ from tests.acceptance.objects import Object, a_job, a_pod, a_pod_spec
 from tests.fakeapi.clock import eventually
 
 pytestmark = pytest.mark.cluster
+LAYOUTS = ("own", "shared")
 
 PATIENCE_S = 20.0
 STAYS_S = 3.0

@@ -37,6 +37,14 @@ def access(path: Path) -> Access:
     return Access(server, tls, headers)
 
 
+def trust(path: Path) -> ssl.SSLContext | None:
+    """Return a context that trusts the cluster's authority and shows nobody who we are."""
+    config = yaml.safe_load(path.read_text())
+    contexts = {c["name"]: c["context"] for c in config["contexts"]}
+    cluster = _named(config["clusters"], contexts[config["current-context"]]["cluster"], "cluster")
+    return _tls(path.parent, cluster, {}) if cluster["server"].startswith("https") else None
+
+
 def _named(entries: list[dict[str, str | Section]], name: str, kind: str) -> Section:
     for entry in entries:
         section = entry.get(kind)

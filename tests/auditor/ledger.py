@@ -9,6 +9,7 @@ and says so: it is read again when they have come.
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import Callable, Iterator
 
@@ -50,9 +51,16 @@ class LedgerReader:
     """Reads the ledger into the history whenever all has been quiet."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, url: str, history: History, settings: Settings
+        self,
+        session: aiohttp.ClientSession,
+        url: str,
+        history: History,
+        settings: Settings,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        """Prepare it; `tls` is how to trust an extender whose URL is https."""
         self.session = session
+        self.tls = tls
         self.url = url.rstrip("/")
         self.history = history
         self.settings = settings
@@ -119,7 +127,8 @@ class LedgerReader:
 
     async def _get(self, path: str, *, optional: bool = False) -> bytes:
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
-        async with self.session.get(self.url + path, timeout=timeout) as response:
+        url, tls = self.url + path, self.tls or True
+        async with self.session.get(url, timeout=timeout, ssl=tls) as response:
             if optional and response.status == 404:
                 return b"null"
             response.raise_for_status()

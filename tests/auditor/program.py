@@ -27,7 +27,7 @@ from aiohttp import web
 from tests.auditor.audit import AuditLog
 from tests.auditor.facts import Gang, Mark, Node, Pod, Request, Sighting
 from tests.auditor.history import History, Settings
-from tests.auditor.kubeconfig import access
+from tests.auditor.kubeconfig import access, trust
 from tests.auditor.ledger import LedgerReader
 from tests.auditor.report import Report, report, summary
 from tests.auditor.rules.evictions import removes_pod
@@ -105,7 +105,8 @@ class Program:
         ]
         if self.options.extender_url:
             url = self.options.extender_url
-            self.ledger = LedgerReader(session, url, history, self.settings)
+            tls = trust(self.options.kubeconfig)
+            self.ledger = LedgerReader(session, url, history, self.settings, tls)
 
     def _start(self) -> list[asyncio.Task[None]]:
         """Start the readers, each a task of its own."""

@@ -5,7 +5,7 @@ Containers run together, so their requests add up; so do sidecars (init containe
 `restartPolicy: Always`), which stay. Ordinary init containers run one at a time beside the
 sidecars started before them, so only the largest of these moments counts. Requests of the pod
 as a whole replace the sum for the resources they name. Overhead comes on top, and each pod takes
-one of the node's pod slots.
+one of the node's pod slots. Resources that only mark a pod for kube-scheduler take nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ SUFFIXES: dict[str, Fraction] = {
     **{f"{letter}i": Fraction(1024**i) for i, letter in enumerate("KMGTPE", start=1)},
 }
 QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)")
+MARKERS = ("pumice.dev/batch-pod", "pumice.dev/free-pod")
 Amounts = dict[str, Fraction]
 Texts = Mapping[str, str | int | float]
 Combine = Callable[[Fraction, Fraction], Fraction]
@@ -83,6 +84,8 @@ def pod_requests(spec: PodResources) -> Amounts:
     total = larger(added(sidecars, *running), peak)
     if spec.resources is not None:
         total |= amounts(spec.resources.requests)
+    for marker in MARKERS:
+        total.pop(marker, None)
     return added(total, amounts(spec.overhead))
 
 

@@ -49,6 +49,10 @@ SHAPES = {
     "requests of the pod as a whole replace the sum": Shape(
         {"containers": [cpu("1")], "resources": {"requests": {"cpu": "4"}}}, "4"
     ),
+    "a marker takes nothing": Shape(
+        {"containers": [{"resources": {"requests": {"cpu": "1", "pumice.dev/batch-pod": "1"}}}]},
+        "1",
+    ),
     "overhead comes on top": Shape({"containers": [cpu("1")], "overhead": {"cpu": "250m"}}, "1.25"),
 }
 

@@ -16,6 +16,7 @@ from tests.fakeapi.faults import Call, ConnectionLost, Fault, Faults, When, on
 from tests.fakeapi.kinds import known
 from tests.fakeapi.objects import Objects
 from tests.fakeapi.refusals import Json, Refusal, bad_request, gone
+from tests.fakeapi.reviews import Reviews
 from tests.fakeapi.store import Store
 from tests.fakeapi.transport import AsgiTransport, Message
 from tests.fakeapi.watching import Watch
@@ -34,6 +35,8 @@ class FakeApi:
         self.store = Store()
         self.objects = Objects(self.store, self.clock)
         self.faults = Faults()
+        #: who is who, and may read what
+        self.reviews = Reviews()
         #: every request that arrived, in order
         self.calls: list[Call] = []
         self.watches: list[Watch] = []
@@ -178,6 +181,8 @@ class FakeApi:
 
     def _answer(self, call: Call) -> tuple[int, Json]:
         """Carry out a request."""
+        if review := self.reviews.answer(call.path, call.body):
+            return 201, review
         resource, namespace, name, part = self._locate(call.path)
         if call.method == "GET" and not name:
             return 200, self._list(resource, namespace, call.query)

@@ -177,6 +177,40 @@ def test_an_assumed_pod_that_finishes_unseen_is_charged_no_more() -> None:
     assert cluster.check() == []
 
 
+def test_a_dismissed_pod_is_on_its_way_out_whatever_it_shows() -> None:
+    running = a_pod("p", job="j", node="n")
+    cluster = a_cluster(a_node("n"), a_group("j"), running)
+    cluster.dismiss(PodUid("p"))
+    assert releasing(cluster) == used(cluster) == {"n": ONE}
+    cluster.set_pod(running)
+    assert releasing(cluster) == {"n": ONE}
+    cluster.retain(PodUid("p"))
+    assert (releasing(cluster), used(cluster)) == ({"n": {}}, {"n": ONE})
+    cluster.dismiss(PodUid("p"))
+    cluster.remove_pod(PodUid("p"))
+    cluster.set_pod(running)
+    assert releasing(cluster) == {"n": {}}
+    assert cluster.check() == []
+
+
+def test_a_promised_pod_is_nominated_until_it_shows_what_it_is_promised() -> None:
+    def nominated() -> str:
+        task = cluster.task(PodUid("p"))
+        return task.nominated if task is not None else ""
+
+    cluster = a_cluster(a_node("n"), a_group("j"), a_pod("p", job="j"))
+    cluster.promise(PodUid("p"), "n")
+    cluster.set_pod(a_pod("p", job="j"))
+    assert nominated() == "n"
+    cluster.set_pod(a_pod("p", job="j", nominated="n"))
+    cluster.set_pod(a_pod("p", job="j"))
+    assert nominated() == ""
+    cluster.set_pod(a_pod("p", job="j", nominated="n"))
+    cluster.promise(PodUid("p"), "")
+    assert nominated() == ""
+    assert cluster.check() == []
+
+
 def test_a_pod_waits_for_its_group() -> None:
     cluster = a_cluster(a_node("n"), a_pod("p", job="j"), a_pod("q", job="j", node="n"))
     assert (dict(cluster.jobs), cluster.faults, used(cluster)["n"]) == ({}, {}, ONE)

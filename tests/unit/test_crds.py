@@ -245,6 +245,13 @@ def test_names_scope_and_subresources() -> None:
             "v1alpha1",
             {"status": {}},
         ),
+        "numatopologies.nodeinfo.volcano.sh": (
+            "Numatopology",
+            ["numatopo"],
+            "Cluster",
+            "v1alpha1",
+            None,
+        ),
     }
 
 

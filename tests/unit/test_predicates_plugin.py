@@ -12,6 +12,7 @@ import pytest
 from pumice.core.api.core import Node, Pod
 from pumice.core.extension import Code
 from pumice.core.model.tasks import TaskClass
+from pumice.core.plan import Reason
 from pumice.core.plugins.predicates import NAME
 from pumice.core.resources import Bools
 from pumice.core.session import Session
@@ -209,7 +210,7 @@ def test_evicted_pods_are_gone_until_that_is_undone() -> None:
     (running,) = (t for job in ssn.active for t in job.tasks.values() if t.name == "r")
     stmt = ssn.statement()
 
-    stmt.evict(running, "preempt")
+    stmt.evict(running, Reason("preempt", "", ""))
     assert taken_by(ssn, "p") == "n1 n2 n3"
 
     stmt.discard()
@@ -234,6 +235,6 @@ def test_pod_slots_follow_placements() -> None:
 
     stmt.discard()
     (running,) = (t for job in ssn.active for t in job.tasks.values() if t.name == "r")
-    stmt.evict(running, "preempt")
+    stmt.evict(running, Reason("preempt", "", ""))
     assert room.copies(cls, at).tolist() == [2, 1]
     assert (room.code, room.message) == (Code.UNSCHEDULABLE, "node(s) pod number exceeded")

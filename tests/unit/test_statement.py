@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
@@ -11,12 +12,15 @@ from hypothesis import strategies as st
 from pumice.core.extension import Event, EventHandler
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.tasks import Status, Task
+from pumice.core.plan import Reason
 from pumice.core.statement import Statement
 from pumice.core.workspace import Commitment, Trial, Workspace, workspace
 from tests.builders import a_cluster, a_job, nodes
 from tests.effort import examples
 
 KEY = JobKey("ns/j")
+SUMS = ("allocated", "promised", "leaving_request", "pending_request", "total_request")
+WHY = Reason("preempt", "gang", "")
 
 
 class Heard:
@@ -55,19 +59,19 @@ def tasks(space: Workspace, job: str = "ns/j") -> list[Task]:
 def state(space: Workspace) -> object:
     """Return all that a statement may change and must give back."""
     table = space.nodes
-    arrays = [a.tolist() for a in (table.used, table.releasing, table.pipelined)]
+    arrays = [a.tobytes() for a in (table.used, table.releasing, table.pipelined)]
     jobs = {
-        key: (dict(job.tasks), job.counts.clone(), job.allocated.tolist())
+        key: (dict(job.tasks), job.counts.clone(), *(getattr(job, s).tolist() for s in SUMS))
         for key, job in space.jobs.items()
     }
     placed = {node: dict(tasks) for node, tasks in space.placed.items() if tasks}
     return arrays, {k: _comparable(v) for k, v in jobs.items()}, placed, set(space.evicted_for)
 
 
-def _comparable(job: tuple[dict[PodUid, Task], object, list[float]]) -> object:
-    members, counts, allocated = job
+def _comparable(job: tuple[Any, ...]) -> object:
+    members, counts, *sums = job
     rows = {uid: (task.status, task.node) for uid, task in members.items()}
-    return rows, counts, [amount for amount in allocated if amount]
+    return rows, counts, [[amount for amount in amounts if amount] for amounts in sums]
 
 
 def test_allocate_takes_what_is_idle() -> None:
@@ -84,7 +88,7 @@ def test_pipeline_takes_a_promise() -> None:
     space, heard = a_workspace()
     statement = Statement(space)
     victim = tasks(space, "ns/r")[0]
-    statement.evict(victim, "preempt")
+    statement.evict(victim, WHY)
     statement.pipeline(tasks(space)[:1], [0], evicted=True)
     assert space.nodes.idle[0, 0] == 2000.0
     assert space.nodes.future_idle[0, 0] == 3000.0
@@ -132,7 +136,7 @@ def test_merge_hands_over_what_was_done() -> None:
 def test_what_was_saved_can_be_done_again() -> None:
     space, heard = a_workspace()
     statement = Statement(space)
-    statement.evict(tasks(space, "ns/r")[0], "preempt")
+    statement.evict(tasks(space, "ns/r")[0], WHY)
     statement.allocate(tasks(space)[:1], [1])
     statement.pipeline(tasks(space)[1:2], [0], evicted=True)
     want, balance = state(space), dict(heard.balance)
@@ -141,6 +145,36 @@ def test_what_was_saved_can_be_done_again() -> None:
     again = Statement(space)
     again.replay(saved)
     assert (state(space), heard.balance) == (want, balance)
+
+
+def test_commit_dismisses_for_all_that_the_job_is_promised() -> None:
+    space, _ = a_workspace()
+    before = Statement(space)
+    before.allocate(tasks(space)[:1], [1])
+    statement = Statement(space)
+    victim = tasks(space, "ns/r")[0]
+    statement.evict(victim, WHY)
+    statement.pipeline(tasks(space)[1:2], [0], evicted=True)
+    statement.commit()
+    [dismissal] = space.dismissed
+    assert (dismissal.job, dismissal.victims) == (KEY, ((victim, WHY),))
+    # What an earlier statement holds for it belongs to what it starts with.
+    assert {t.uid: t.node for t in dismissal.claims} == {"j-0": "m", "j-1": "n"}
+    assert space.evicted_for == {"j-0", "j-1"}
+
+
+def test_one_that_was_sent_off_may_stay_after_all() -> None:
+    space, heard = a_workspace()
+    before = state(space)
+    statement = Statement(space)
+    first, second = tasks(space, "ns/r")
+    statement.evict(first, WHY)
+    statement.evict(second, WHY)
+    statement.spare(first)
+    assert statement.evicted == [(second, WHY)]
+    assert heard.balance == {"n": 0, "m": -1}
+    statement.discard()
+    assert state(space) == before
 
 
 def test_nothing_is_committed_without_placements() -> None:
@@ -169,7 +203,15 @@ def evict(i: int) -> Operation:
     def run(space: Workspace, statement: Statement) -> None:
         task = tasks(space, "ns/r")[i]
         if task.status is Status.RUNNING:
-            statement.evict(task, "preempt")
+            statement.evict(task, WHY)
+
+    return run
+
+
+def spare(i: int) -> Operation:
+    def run(space: Workspace, statement: Statement) -> None:
+        if i < len(statement.evicted):
+            statement.spare(statement.evicted[i][0])
 
     return run
 
@@ -183,6 +225,7 @@ operations = st.lists(
             st.integers(1, 3),
         ),
         st.integers(0, 1).map(evict),
+        st.integers(0, 1).map(spare),
     ),
     max_size=6,
 )

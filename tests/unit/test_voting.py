@@ -40,7 +40,7 @@ VICTIMS = {
 
 @pytest.mark.parametrize(("tiers", "want"), VICTIMS.values(), ids=VICTIMS.keys())
 def test_victims(tiers: list[list[str]], want: str) -> None:
-    assert "".join(task.uid for task in victims(tiers, offers)) == want
+    assert "".join(task.uid for task in victims(tiers, offers).victims) == want
 
 
 P, A, R = Vote.PERMIT, Vote.ABSTAIN, Vote.REJECT

@@ -5,11 +5,15 @@ Queues take turns, and after each job the order of the queues is looked at again
 jobs go in order. A job is placed in one statement. When the plugins then call it ready, the
 statement is kept, and the job waits for another turn with what is left of it; otherwise it holds
 what it was promised until the session ends, or, where even that is not enough, nothing.
+
+Ahead of all turns come the jobs for which somebody was evicted: their tasks are nominated to nodes
+that have, or will have, room for them, and nobody is to take it before.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from pumice.core.actions.placing import Attempt
 from pumice.core.actions.turns import Turns
@@ -33,6 +37,7 @@ class Allocate:
     def execute(self, ssn: Session) -> None:
         """Go round the queues until none has a job left to try."""
         sheets = _collect(ssn)
+        _keep_promises(ssn, sheets)
         turns = Turns(ssn, (job for job in ssn.active if job.key in sheets))
         while (queue := turns.next_queue()) is not None:
             if ssn.is_overused(queue):
@@ -67,6 +72,24 @@ def _collect(ssn: Session) -> dict[JobKey, Worksheet]:
             continue
         sheets[job.key] = sheet
     return sheets
+
+
+def _keep_promises(ssn: Session, sheets: dict[JobKey, Worksheet]) -> None:
+    """Give the jobs their turn first whose tasks are nominated to nodes that take them."""
+    claimants = [job for job in ssn.active if job.key in sheets and _has_claim(ssn, job, sheets)]
+    for job in sorted(claimants, key=ssn.job_key):
+        queue, sheet = ssn.queues[job.queue], sheets[job.key]
+        if not ssn.is_overused(queue) and not (_try(ssn, job, queue, sheet) and sheet):
+            del sheets[job.key]
+
+
+def _has_claim(ssn: Session, job: JobInfo, sheets: Mapping[JobKey, Worksheet]) -> bool:
+    """Return whether a task of the job may go, now or soon, to the node it is nominated to."""
+    for task in sheets[job.key].nominated:
+        i = ssn.nodes.index.get(task.nominated)
+        if i is not None and ssn.views.of_task(task).takes(i):
+            return True
+    return False
 
 
 _UNASKED = Reason(NAME, "", "no enqueue action is configured")

@@ -27,7 +27,7 @@ class Backfill:
     def execute(self, ssn: Session) -> None:
         """Place every task that asks for nothing, in order of queues, jobs and tasks."""
         for job, task in list(ordered(ssn)):
-            view = ssn.views.of(task.cls, task.job)
+            view = ssn.views.of_task(task)
             picks = view.free_of_resources()
             if not picks:
                 ssn.trouble(job).tasks[task.uid] = view.errors(resources=False)

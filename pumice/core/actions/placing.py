@@ -76,7 +76,7 @@ class Attempt:
         alike = [first]
         if not self.tasks or first.nominated or self._is_ready():
             return alike  # the last one, or one that leaves the job ready
-        while self.tasks and _are_alike(first, self.tasks[0]):
+        while self.tasks and self._are_alike(first, self.tasks[0]):
             alike.append(self.tasks.popleft())
         return alike
 
@@ -88,7 +88,7 @@ class Attempt:
             del alike[allowed:]
         if not alike:
             return False
-        view = self.ssn.views.of(alike[0].cls, alike[0].job)
+        view = self.ssn.views.of_task(alike[0])
         if alike[0].nominated and self._follow_nomination(view, alike[0]):
             self.ready = self._is_ready()
             return self.ready
@@ -179,6 +179,11 @@ class Attempt:
     def _is_ready(self) -> bool:
         return self.ssn.is_sub_job_ready(self.job, self.sub_job)
 
+    def _are_alike(self, a: Task, b: Task) -> bool:
+        views = self.ssn.views
+        alike = a.cls is b.cls and a.role == b.role and not b.nominated
+        return alike and views.distinct(a) is views.distinct(b)
+
     def _until_ready(self, alike: Sequence[Task]) -> int:
         """Return how many of the tasks, placed, first make the job ready; all if none do."""
         low, high = 1, len(alike)
@@ -196,7 +201,3 @@ class Attempt:
         ready = self._is_ready()
         counts.move(task, Status.ALLOCATED, Status.PENDING, n)
         return ready
-
-
-def _are_alike(a: Task, b: Task) -> bool:
-    return a.cls is b.cls and a.role == b.role and not b.nominated

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pumice.core.model.jobs import JobInfo, SubJob
@@ -29,6 +30,8 @@ class Worksheet:
     #: of a job with sub-jobs: a heap by whether required, then by order
     sub_jobs: list[Row] = field(default_factory=list)
     required: frozenset[str] = frozenset()
+    #: those of the tasks that are nominated to nodes
+    nominated: Sequence[Task] = ()
 
     def __bool__(self) -> bool:
         return bool(self.tasks or self.sub_jobs)
@@ -52,9 +55,13 @@ def worksheet(ssn: Session, job: JobInfo) -> Worksheet:
     waiting = [t for t in job.tasks.values() if is_eligible(t)]
     if len(waiting) > 1:
         waiting.sort(key=ssn.task_key)
+    nominated = [t for t in waiting if t.nominated]
+    if nominated:
+        # They go first: what they were promised must not go to their own kin.
+        waiting.sort(key=lambda t: not t.nominated)
     if not job.policies:
-        return Worksheet(tasks=deque(waiting))
-    sheet = Worksheet(required=_required(ssn, job))
+        return Worksheet(tasks=deque(waiting), nominated=nominated)
+    sheet = Worksheet(nominated=nominated, required=_required(ssn, job))
     stacks: dict[str, deque[Task]] = {}
     for task in waiting:
         stacks.setdefault(task.sub_job, deque()).append(task)

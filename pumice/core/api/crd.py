@@ -23,6 +23,7 @@ from pumice.core.api.batch import Job
 from pumice.core.api.bus import Command
 from pumice.core.api.cron import CronJob
 from pumice.core.api.flow import JobFlow, JobTemplate
+from pumice.core.api.numatopology import Numatopology
 from pumice.core.api.rules import RULES
 from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.api.schema import object_schema
@@ -115,6 +116,13 @@ KINDS = (
             ("NodeCount", "integer", ".status.nodeCount"),
             ("Age", "date", ".metadata.creationTimestamp"),
         ),
+    ),
+    Kind(
+        Numatopology,
+        names.NODE_INFO_API,
+        "numatopologies",
+        short=("numatopo",),
+        namespaced=False,
     ),
 )
 

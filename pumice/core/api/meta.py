@@ -17,8 +17,12 @@ Template = dict[str, Any]
 """A part of an object that is passed through untouched (pod templates, PVC specs)."""
 
 
-class Struct(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True):
-    """The base of all API structs: camel case on the wire, defaults left out."""
+class Struct(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True, gc=False):
+    """
+    The base of all API structs: camel case on the wire, defaults left out.
+
+    They are trees, which free themselves; the garbage collector need not look at each of them.
+    """
 
 
 class OwnerReference(Struct):

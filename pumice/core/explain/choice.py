@@ -43,7 +43,7 @@ def choose(
     ssn.open()
     if task.node in ssn.nodes.index and task.occupies:
         _take_off(ssn, task)
-    view = ssn.views.of(cls, job.key)
+    view = ssn.views.of_task(replace(task, cls=cls))
     everywhere = len(ssn.nodes)
     if view.refused is not None:
         whole = Refused(everywhere, view.refused, words.refusal(view.refused, {}))

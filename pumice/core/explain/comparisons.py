@@ -36,16 +36,18 @@ def _gang(reason: Reason) -> Iterator[Comparison]:
 
 
 def _queue(reason: Reason) -> Iterator[Comparison]:
-    held, deserved = numbers_of(reason, "held"), numbers_of(reason, "deserved")
-    needed = numbers_of(reason, "needed")
+    held, needed = numbers_of(reason, "held"), numbers_of(reason, "needed")
+    bound = {**numbers_of(reason, "capability"), **numbers_of(reason, "deserved")}
     for name, asked in reason.asks.items():
-        if name in held and name in deserved:
-            wanted, due = needed.get(name, asked), deserved[name]
-            yield _compare(reason.plugin, "queue", name, wanted, due - held[name], due)
+        if name in held and name in bound:
+            wanted, most = needed.get(name, asked), bound[name]
+            yield _compare(reason.plugin, "queue", name, wanted, most - held[name], most)
 
 
 def _admission(reason: Reason) -> Iterator[Comparison]:
     least = numbers_of(reason, "minimum")
+    if not least:
+        return
     yield from _within(reason, "cluster", least, numbers_of(reason, "limit"), "let in", "cluster")
     bound = numbers_of(reason, "capability")
     yield from _within(reason, "queue", least, bound, "taken", "capability")

@@ -93,13 +93,9 @@ def _admission(reason: Reason) -> str:
         if _is_over(least, cluster):
             return f"{start}, and the whole cluster has {_amounts(cluster)}."
         return f"{start}, and too much of the cluster's {_amounts(cluster)} is taken or promised."
-    if least and (bound := numbers_of(reason, "capability")):
-        if _is_over(least, bound):
-            return f"{start}, and its queue {reason.queue} may have {_amounts(bound)} in all."
-        return (
-            f"{start}, and too much of the {_amounts(bound)} that its queue {reason.queue} may"
-            " have is taken or promised."
-        )
+    if reason.detail and (bound := numbers_of(reason, "capability")):
+        taken = "" if _is_over(least, bound) else ", and too much of that is taken or promised"
+        return f"The job is not let in yet: {reason.detail}{taken}."
     return f"The job is not let in yet: {reason.message}."
 
 
@@ -108,15 +104,10 @@ def _is_over(asked: Mapping[str, float], bound: Mapping[str, float]) -> bool:
 
 
 def _queue(reason: Reason) -> str:
-    held, deserved = numbers_of(reason, "held"), numbers_of(reason, "deserved")
+    held = [name for name in numbers_of(reason, "held") if name in reason.asks]
     why = (reason.detail or reason.message).rstrip(".")
     if len(held) == 1:
-        ((name, units),) = held.items()
-        due, asked = deserved.get(name, 0.0), reason.asks.get(name, 0.0)
-        why = (
-            f"queue {reason.queue} holds {as_text(name, units)} of the {as_text(name, due)} {name}"
-            f" that it deserves, and a pod asks for {as_text(name, asked)}"
-        )
+        why = f"{why}, and a pod asks for {as_text(held[0], reason.asks[held[0]])}"
     may = _Ability("may be placed", "may be placed", "may not be placed", "may not be placed")
     return f"{_who(reason, may)}: {why}."
 

@@ -214,6 +214,7 @@ class JobInfo:
         "gated",
         "group",
         "key",
+        "leaving_request",
         "min_available",
         "pending_request",
         "phase",
@@ -233,9 +234,10 @@ class JobInfo:
         self.counts = Counts()
         self.sub_jobs: dict[str, SubJob] = {}
         #: sums of requests: of tasks in allocated statuses, of those that are promised room, of
-        #: waiting ones, of those among them that a gate holds, and of all
+        #: those on their way out, of waiting ones, of those of them that a gate holds, and of all
         self.allocated = _NOTHING
         self.promised = _NOTHING
+        self.leaving_request = _NOTHING
         self.pending_request = _NOTHING
         self.gated = _NOTHING
         self.total_request = _NOTHING
@@ -299,6 +301,7 @@ class JobInfo:
         other.tasks, other.counts = dict(self.tasks), self.counts.clone()
         other.sub_jobs = dict(self.sub_jobs)
         other.allocated, other.promised = self.allocated, self.promised
+        other.leaving_request = self.leaving_request
         other.pending_request, other.gated = self.pending_request, self.gated
         other.total_request = self.total_request
         return other
@@ -314,6 +317,9 @@ class JobInfo:
     def put(self, task: Task) -> None:
         """Add a task, or take over its new state. `assign` must have been asked before."""
         old = self.tasks.get(task.uid)
+        if old is not None and _sums_alike(old, task):
+            self.restate((task,))
+            return
         if old is not None:
             self._account(old, -1)
         self.tasks[task.uid] = task
@@ -331,7 +337,7 @@ class JobInfo:
 
     def restate(self, tasks: Sequence[Task]) -> None:
         """
-        Take over the new status of tasks that are alike: same class, role, sub-job and status.
+        Take over the new state of tasks that are alike: same requests, role, sub-job and status.
 
         They must also have been alike before. The cost in sums is that of one task.
         """
@@ -356,6 +362,8 @@ class JobInfo:
             self.allocated = plus(self.allocated, amount)
         elif task.status is Status.PIPELINED:
             self.promised = plus(self.promised, amount)
+        elif task.status is Status.RELEASING:
+            self.leaving_request = plus(self.leaving_request, amount)
         elif task.status is Status.PENDING:
             self.pending_request = plus(self.pending_request, amount)
             if task.gates and is_held_back(task):
@@ -364,6 +372,11 @@ class JobInfo:
     def _forget_sub_job(self, sub_job: str) -> None:
         if sub_job and sub_job not in self.counts.sub_jobs:
             self.sub_jobs.pop(sub_job, None)
+
+
+def _sums_alike(one: Task, other: Task) -> bool:
+    """Return whether two states of a task add the same to the same sums, but for the status."""
+    return one.role == other.role and one.sub_job == other.sub_job and one.cls.asks_like(other.cls)
 
 
 def is_held_back(task: Task) -> bool:

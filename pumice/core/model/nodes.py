@@ -125,6 +125,12 @@ class NodeTable:
         future: Floats = self.alloc - self.used + self.releasing - self.pipelined
         return future
 
+    def future(self, i: int) -> Floats:
+        """Return what will be free on the node in column `i`; a vector of its own."""
+        alloc, used, releasing, pipelined = self._amounts[:, :, i]
+        future: Floats = alloc - used + releasing - pipelined
+        return future
+
     @property
     def rows(self) -> int:
         """Return the number of resources."""

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from pumice.core.api.core import Container, Pod, ResourceList, ResourceRequirements
-from pumice.core.quantity import milli, value
 from pumice.core.requests import pod_requests
+from pumice.core.resources import in_units
 
 LEAST: Final[ResourceList] = {"cpu": "100m", "memory": "200Mi"}
 
@@ -44,10 +44,7 @@ def padding(pod: Pod) -> Padding:
     )
     asked = pod_requests(pod)
     deemed = pod_requests(msgspec.structs.replace(pod, spec=padded))
-    return Padding(
-        milli(float(deemed.get("cpu", 0) - asked.get("cpu", 0))),
-        value(float(deemed.get("memory", 0) - asked.get("memory", 0))),
-    )
+    return Padding(*(in_units(name, deemed.get(name, 0) - asked.get(name, 0)) for name in LEAST))
 
 
 def _requests(container: Container) -> ResourceList:

@@ -24,6 +24,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from pumice.core import names
 from pumice.core.api.core import (
     Affinity,
     Container,
@@ -37,6 +38,7 @@ from pumice.core.api.core import (
     WeightedPodAffinityTerm,
 )
 from pumice.core.model.padding import Padding, padding
+from pumice.core.qos import whole_cpus
 from pumice.core.selectors import (
     NodeChoice,
     NodeTerm,
@@ -161,6 +163,10 @@ class Signature:
     #: the verdict on a node and its score depend on that node alone, not on pods of the same
     #: signature elsewhere; then placing many at once equals placing one after the other
     node_only: bool
+    #: annotations that decide where the pod may go, or better goes
+    traits: Mapping[str, str]
+    #: what each container asks of whole cpus, where the pod is to have some of its own
+    cpus: tuple[tuple[str, int], ...]
 
     def __repr__(self) -> str:
         return f"Signature({self.key.decode()})"
@@ -216,6 +222,14 @@ def selector_keys(pod: Pod) -> frozenset[str]:
     return frozenset(keys)
 
 
+def traits(pod: Pod) -> dict[str, str]:
+    """Return the annotations that matter to where the pod goes; none once it is somewhere."""
+    found = pod.metadata.annotations
+    if not found or pod.spec.node_name:
+        return {}
+    return {key: found[key] for key in names.TRAITS if key in found}
+
+
 class _Source:
     """The parts of a pod that a signature is made of, and their canonical texts."""
 
@@ -227,6 +241,8 @@ class _Source:
         "rest_key",
         "selection_key",
         "spec",
+        "traits",
+        "whole_cpus",
     )
 
     def __init__(self, pod: Pod, label_keys: Collection[str]) -> None:
@@ -244,7 +260,9 @@ class _Source:
         presence = (self.namespace, self.labels, ports, far, wishes, self.padding)
         selection = (self.spec.node_selector, affinity.node_affinity, _tolerations(self.spec))
         spread = self.spec.topology_spread_constraints
-        rest = (near and near.required, spread, _images(self.spec))
+        self.traits = traits(pod)
+        self.whole_cpus = () if spec.node_name else whole_cpus(pod)
+        rest = (near and near.required, spread, _images(self.spec), self.traits, self.whole_cpus)
         self.presence_key = _ENCODER.encode(presence)
         self.selection_key = _ENCODER.encode(selection)
         self.rest_key = _ENCODER.encode(rest)
@@ -267,7 +285,8 @@ class _Source:
         hard, soft = self._spread("DoNotSchedule"), self._spread("ScheduleAnyway")
         others = (near, hard, soft, presence.ports, presence.anti_affinity, presence.preferred)
         images, alone = _images(self.spec), not any(others)
-        return Signature(self.key, selection, presence, near, hard, soft, images, alone)
+        own = (self.traits, self.whole_cpus)
+        return Signature(self.key, selection, presence, near, hard, soft, images, alone, *own)
 
     def _presence(self, affinity: Affinity) -> Presence:
         near, far = affinity.pod_affinity or PodAffinity(), affinity.pod_anti_affinity
@@ -294,11 +313,11 @@ class _Source:
         selector = label_selector(term.label_selector)
         selector = self._same(selector, term.match_label_keys, "In")
         selector = self._same(selector, term.mismatch_label_keys, "NotIn")
-        names = term.namespaces or []
-        if not names and term.namespace_selector is None:
-            names = [self.namespace]
+        spaces = term.namespaces or []
+        if not spaces and term.namespace_selector is None:
+            spaces = [self.namespace]
         namespaces = label_selector(term.namespace_selector)
-        return PodTerm(term.topology_key, selector, frozenset(names), namespaces)
+        return PodTerm(term.topology_key, selector, frozenset(spaces), namespaces)
 
     def _same(self, selector: Selector, keys: Iterable[str] | None, operator: str) -> Selector:
         """

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pumice.core.ids import JobKey
+from pumice.core.ids import JobKey, PodUid
+from pumice.core.model.inputs import Inputs
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.nodes import NodeTable
 from pumice.core.model.population import Headcount
@@ -22,7 +23,8 @@ class QueueSums:
     jobs: int
     #: requests of tasks in allocated statuses
     allocated: Floats
-    #: the same and those of waiting tasks
+    #: the same, those of waiting tasks, and those of tasks on their way out: who is evicted comes
+    #: back, and what queues deserve must not swing while it is away
     request: Floats
     #: minima of admitted jobs that are not allocated yet
     inqueue: Floats
@@ -47,6 +49,10 @@ class Snapshot:
     population: Headcount
     #: job -> nodes that refused a pod planned for it a while ago: none of it goes there again
     avoided: Mapping[JobKey, frozenset[str]] = field(default_factory=dict)
+    #: pods that could not be evicted a while ago: they are not tried again
+    spared: frozenset[PodUid] = frozenset()
     default_queue: str = DEFAULT_QUEUE
+    #: what some plugins read besides
+    inputs: Inputs = field(default_factory=Inputs)
     #: objects that were left out, and why
     faults: Mapping[str, str] = field(default_factory=dict)

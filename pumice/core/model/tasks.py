@@ -14,18 +14,19 @@ not yet seen on it: for the session it holds its room as a bound one does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 from weakref import WeakValueDictionary
 
+import msgspec
 import numpy as np
 
 from pumice.core import names
-from pumice.core.api.core import Pod
+from pumice.core.api.core import ContainerStatus, Pod
 from pumice.core.ids import JobKey, PodUid
-from pumice.core.model.signatures import Signature
+from pumice.core.model.signatures import Signature, traits
 from pumice.core.requests import pod_requests
 from pumice.core.resources import Floats, ResourceSpace, is_empty
 from pumice.core.selectors import parse_int64
@@ -59,6 +60,8 @@ COMPLETED_STATUSES: Final = Status.FAILED | Status.SUCCEEDED
 READY_STATUSES: Final = ALLOCATED_STATUSES | Status.SUCCEEDED
 VALID_STATUSES: Final = READY_STATUSES | Status.PIPELINED | Status.PENDING
 
+_ENCODER = msgspec.json.Encoder()
+
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class TaskClass:
@@ -71,9 +74,15 @@ class TaskClass:
     rows: tuple[int, ...]
     signature: Signature
     best_effort: bool
+    #: within a session, one of the tasks, where plugins tell them apart by more than their class
+    example: Task | None = None
 
     def __repr__(self) -> str:
         return f"TaskClass({self.req.tolist()}, {self.signature!r})"
+
+    def asks_like(self, other: TaskClass) -> bool:
+        """Return whether both classes ask for the same amounts, whatever else they ask for."""
+        return self is other or self.key[1] == other.key[1]
 
 
 class TaskClasses:
@@ -126,6 +135,10 @@ class Task:
     sub_job: str
     #: name of the pod's priority class; some are never evicted
     priority_class: str = ""
+    #: the pod's preemptionPolicy is Never: nothing is evicted for it
+    polite: bool = False
+    #: as it was last seen, for what few plugins ask
+    pod: Pod = field(default_factory=Pod, compare=False, repr=False)
 
     @property
     def key(self) -> str:
@@ -136,6 +149,17 @@ class Task:
     def occupies(self) -> bool:
         """Return whether the task is charged to its node."""
         return bool(self.node) and not self.status & COMPLETED_STATUSES
+
+    def charges_like(self, other: Task) -> bool:
+        """Return whether both are charged to one node, and nobody there can tell them apart."""
+        return (
+            self.occupies
+            and other.occupies
+            and self.node == other.node
+            and (self.status is Status.RELEASING) is (other.status is Status.RELEASING)
+            and self.cls.asks_like(other.cls)
+            and self.cls.signature.presence is other.cls.signature.presence
+        )
 
     def at(self, status: Status, node: str) -> Task:
         """Return the task in another status and place."""
@@ -157,6 +181,8 @@ class Task:
             self.ours,
             self.sub_job,
             self.priority_class,
+            self.polite,
+            self.pod,
         )
 
 
@@ -179,20 +205,25 @@ class TaskSource:
     space: ResourceSpace
     classes: TaskClasses
     schedulers: frozenset[str]
+    #: the classes in use by the wording of their pods: most pods say what another one says
+    _read: WeakValueDictionary[bytes, TaskClass] = field(default_factory=WeakValueDictionary)
 
     def task(self, pod: Pod, label_keys: Collection[str]) -> Task:
-        """Return the task of a pod; raise QuantityError or SelectorError for a malformed one."""
+        """
+        Return the task of a pod; raise QuantityError or SelectorError for a malformed one.
+
+        `label_keys` are those that selectors mention, the pod's own selectors among them.
+        """
         meta, spec = pod.metadata, pod.spec
         annotations, labels = meta.annotations or {}, meta.labels or {}
         owner = meta.controller
-        signature = Signature.of(pod, label_keys)
         return Task(
             uid=PodUid(meta.uid),
             namespace=meta.namespace,
             name=meta.name,
             job=self._job(pod),
             role=annotations.get(names.TASK_SPEC) or labels.get(names.TASK_SPEC, ""),
-            cls=self.classes.of(self.space.of(pod_requests(pod)), signature),
+            cls=self._class(pod, label_keys),
             priority=_priority(pod),
             preemptable=is_preemptable(annotations, labels, default=True),
             created=moment(meta.creation_timestamp),
@@ -204,7 +235,18 @@ class TaskSource:
             ours=owner is not None and owner.kind == "Job" and owner.api_version == names.BATCH_API,
             sub_job="",
             priority_class=spec.priority_class_name,
+            polite=spec.preemption_policy == "Never",
+            pod=pod,
         )
+
+    def _class(self, pod: Pod, label_keys: Collection[str]) -> TaskClass:
+        wording = _wording(pod, label_keys)
+        found = self._read.get(wording)
+        if found is None:
+            req = self.space.of(pod_requests(pod))
+            found = self.classes.of(req, Signature.of(pod, label_keys))
+            self._read[wording] = found
+        return found
 
     def _job(self, pod: Pod) -> JobKey | None:
         if pod.spec.scheduler_name not in self.schedulers:
@@ -219,6 +261,36 @@ def is_preemptable(
     """Return what an object says about its eviction; what is neither true nor false is false."""
     text = annotations.get(names.PREEMPTABLE, labels.get(names.PREEMPTABLE))
     return default if text is None else text in ("1", "t", "T", "TRUE", "true", "True")
+
+
+def _wording(pod: Pod, label_keys: Collection[str]) -> bytes:
+    """
+    Return the text of all that decides a pod's class.
+
+    Pods that say the same in other words, or in another order, may be of one class as well.
+    """
+    spec, status = pod.spec, pod.status
+    affinity = spec.affinity
+    asked: tuple[object, ...] = (
+        pod.metadata.namespace,
+        {k: v for k, v in (pod.metadata.labels or {}).items() if k in label_keys},
+        (spec.containers, spec.init_containers, spec.resources, spec.overhead),
+        affinity and (affinity.pod_affinity, affinity.pod_anti_affinity),
+        # Of the status a resize alone; the rest changes too often, and asks for nothing.
+        [c for c in status.conditions or () if c.type == "PodResizePending"],
+        _held(status.container_statuses),
+        _held(status.init_container_statuses),
+    )
+    if not spec.node_name:
+        asked += (traits(pod),)
+        elsewhere = affinity and affinity.node_affinity
+        constraints = spec.topology_spread_constraints
+        asked += (spec.node_selector, elsewhere, spec.tolerations, constraints)
+    return _ENCODER.encode(asked)
+
+
+def _held(statuses: Iterable[ContainerStatus] | None) -> list[tuple[object, ...]]:
+    return [(c.name, c.allocated_resources, c.resources) for c in statuses or ()]
 
 
 def _priority(pod: Pod) -> int:

@@ -22,9 +22,9 @@ from pumice.core.model.queues import QueueInfo
 from pumice.core.model.snapshots import QueueSums
 from pumice.core.model.tasks import Task, TaskClass
 from pumice.core.plan import Reason
+from pumice.core.queue_limits import affordable, insufficient
 from pumice.core.resources import (
     EPSILON,
-    PODS,
     Floats,
     as_text,
     excess,
@@ -145,19 +145,9 @@ class Proportion:
     def affordable(self, queue: QueueInfo, cls: TaskClass, n: int) -> int:
         """Return how many tasks fit into the queue's due; strictly, pods not counted."""
         attr = self.queues[queue.name]
-        for row in cls.rows:
-            if row == PODS:
-                continue
-            asked, held, due = float(cls.req[row]), attr.allocated[row], attr.limit[row]
-            affordable = max(int((due - held) // asked), 0)
-            # The division may be off by one either way; what counts is the sum.
-            while affordable and held + affordable * asked > due:
-                affordable -= 1
-            while held + (affordable + 1) * asked <= due:
-                affordable += 1
-            if affordable < n:
-                n = affordable
-                self._explain(queue, row)
+        n, row = affordable(cls, attr.allocated, attr.limit, n)
+        if row is not None:
+            self._explain(queue, row)
         return n
 
     def _explain(self, queue: QueueInfo, row: int) -> None:
@@ -197,23 +187,8 @@ class Proportion:
             return Vote.PERMIT, None
         attr = self.queues[queue.name]
         held = minus(plus(np.array(attr.allocated), attr.inqueue), attr.elastic)
-        wanted = plus(held, least)
-        short = over_limit(wanted, attr.capability, least)
-        if not short:
-            return Vote.PERMIT, None
-        names = [self.names[row] for row in short]
-        numbers = {f"minimum {self.names[row]}": float(least[row]) for row in short}
-        numbers |= {f"taken {self.names[row]}": float(held[row]) for row in short}
-        numbers |= {f"capability {self.names[row]}": float(attr.capability[row]) for row in short}
-        lacking = ", ".join(f"insufficient {name}" for name in names)
-        message = f"queue resource quota insufficient: {lacking}"
-        # Of the queue only what doesn't change with every pod: the text stands in a condition.
-        detail = ", ".join(
-            f"{as_text(name, least[row])} {name} asked for, queue {queue.name} may have "
-            f"{as_text(name, attr.capability[row])} in all"
-            for name, row in zip(names, short, strict=True)
-        )
-        return Vote.REJECT, Reason("enqueue", NAME, message, numbers, detail=detail)
+        why = insufficient(NAME, queue.name, least, held, attr.capability, self.names)
+        return (Vote.REJECT if why else Vote.PERMIT), why
 
     def enqueued(self, job: JobInfo) -> None:
         """Count a group that was let in."""

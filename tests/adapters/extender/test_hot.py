@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender import wire
-from extender.hot import BODY_LIMIT, HotPath, Message, Receive, Scope, Send
+from extender.hot import BAD_REQUEST, BODY_LIMIT, VERBS, HotPath, Message, Receive, Scope, Send
 from pumice.core.ids import PodUid
+from tests.effort import examples
 
 BINDING = {"PodName": "p", "PodNamespace": "ns", "PodUID": "u1", "Node": "n1"}
+UNREADABLE = {"error": "the body is not what the verb takes"}
+EXAMPLES = examples(600)
 
 
 @dataclass
@@ -38,14 +40,14 @@ class Recorded:
                 self.lost.set()
         return self.answer
 
-    def filter(self, args: wire.Args) -> wire.FilterResult:
-        names = args.node_names or []
+    async def filter(self, args: wire.Args) -> wire.FilterResult:
+        names = args.node_names
         return wire.FilterResult(
             node_names=names[:1], failed_and_unresolvable_nodes=dict.fromkeys(names[1:], "no room")
         )
 
-    def prioritize(self, args: wire.Args) -> list[wire.HostPriority]:
-        return [wire.HostPriority(host=name, score=7) for name in args.node_names or []]
+    async def prioritize(self, args: wire.Args) -> list[wire.HostPriority]:
+        return [wire.HostPriority(host=name, score=7) for name in args.node_names]
 
     def preempt(self, args: wire.PreemptionArgs) -> wire.PreemptionResult:
         return wire.PreemptionResult(node_name_to_meta_victims={})
@@ -56,16 +58,51 @@ async def the_rest(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"rest"})
 
 
-@pytest.fixture
-def verbs() -> Recorded:
-    return Recorded()
+@dataclass(frozen=True)
+class Answer:
+    """What came back of a request."""
+
+    status: int
+    headers: dict[bytes, bytes]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
 
 
-@pytest.fixture
-async def client(verbs: Recorded) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app=HotPath(verbs, the_rest))
-    async with httpx.AsyncClient(transport=transport, base_url="http://x") as made:
-        yield made
+async def ask(
+    app: HotPath, path: str, *parts: bytes, method: str = "POST", **scope: Any
+) -> Answer | None:
+    """Send a request whose body comes in parts; None where it was not answered."""
+    rest = [
+        {"type": "http.request", "body": part, "more_body": i < len(parts)}
+        for i, part in enumerate(parts, start=1)
+    ]
+    asked: Iterator[Message] = iter(rest or [{"type": "http.request"}])
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return next(asked, {"type": "http.disconnect"})
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await app({"type": "http", "method": method, "path": path, **scope}, receive, send)
+    if not sent:
+        return None
+    start, body = sent
+    return Answer(start["status"], dict(start["headers"]), body["body"])
+
+
+async def answered(app: HotPath, path: str, *parts: bytes, **more: Any) -> Answer:
+    answer = await ask(app, path, *parts, **more)
+    assert answer is not None
+    return answer
+
+
+def body(value: Any) -> bytes:
+    return json.dumps(value).encode()
 
 
 POD = {"metadata": {"name": "p", "namespace": "ns", "uid": "u1"}, "spec": {}, "status": {}}
@@ -95,73 +132,134 @@ EXCHANGES: dict[str, tuple[str, Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("path", "body", "want"), EXCHANGES.values(), ids=EXCHANGES.keys())
-async def test_wire_form(client: httpx.AsyncClient, path: str, body: Any, want: Any) -> None:
-    response = await client.post(path, json=body)
+@pytest.mark.parametrize(("path", "asked", "want"), EXCHANGES.values(), ids=EXCHANGES.keys())
+async def test_wire_form(path: str, asked: Any, want: Any) -> None:
+    answer = await answered(HotPath(Recorded(), the_rest), path, body(asked))
 
-    assert response.status_code == 200
-    assert response.json() == want
-    assert response.headers["content-length"] == str(len(response.content))
+    assert (answer.status, answer.json) == (200, want)
+    assert int(answer.headers[b"content-length"]) == len(answer.body)
 
 
-async def test_bind_passes_uid_and_node(client: httpx.AsyncClient, verbs: Recorded) -> None:
-    verbs.answer = "not planned"
+async def test_bind_passes_uid_and_node() -> None:
+    verbs = Recorded(answer="not planned")
 
-    response = await client.post("/bind", json=BINDING)
+    answer = await answered(HotPath(verbs, the_rest), "/bind", body(BINDING))
 
     assert verbs.asked == [("u1", "n1")]
-    assert response.json() == {"Error": "not planned"}
+    assert answer.json == {"Error": "not planned"}
 
 
-@given(
-    body=st.binary(max_size=200)
-    | st.builds(
-        json.dumps,
-        st.recursive(
-            st.none() | st.booleans() | st.text(max_size=5) | st.integers(),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
-        ),
-    ).map(str.encode)
+WHOLE_NODES = {"Pod": POD, "Nodes": {"items": []}, "NodeNames": None}
+UNDERSTOOD_BY_NAME: dict[str, tuple[str, Any, Any]] = {
+    "filter": (
+        "/filter",
+        WHOLE_NODES,
+        {"NodeNames": [], "FailedAndUnresolvableNodes": {}, "Error": BAD_REQUEST},
+    ),
+    "prioritize": ("/prioritize", WHOLE_NODES, UNREADABLE),
+    "preempt": (
+        "/preempt",
+        {"Pod": POD, "NodeNameToVictims": {}, "NodeNameToMetaVictims": None},
+        UNREADABLE,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "want"), UNDERSTOOD_BY_NAME.values(), ids=UNDERSTOOD_BY_NAME.keys()
 )
-@settings(max_examples=50, deadline=None)
-@pytest.mark.parametrize("path", ["/bind", "/filter", "/prioritize", "/preempt"])
-def test_garbage_gets_an_error_and_no_crash(path: str, body: bytes) -> None:
-    async def ask() -> httpx.Response:
-        transport = httpx.ASGITransport(app=HotPath(Recorded(), the_rest))
-        async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
-            return await client.post(path, content=body)
-
-    response = asyncio.run(ask())
-
-    if path in ("/bind", "/filter"):
-        assert response.status_code == 200
-        assert response.json()["Error"]
-    else:
-        assert response.status_code in (200, 400)
+async def test_a_request_with_whole_nodes_is_an_error_and_no_verdict(
+    path: str, asked: Any, want: Any
+) -> None:
+    answer = await answered(HotPath(Recorded(), the_rest), path, body(asked))
+    assert answer.json == want
 
 
-async def test_a_body_over_the_limit_is_refused(client: httpx.AsyncClient) -> None:
-    response = await client.post("/bind", content=b" " * (BODY_LIMIT + 1))
-    assert response.status_code == 413
+async def test_a_body_may_come_in_parts() -> None:
+    whole = body(BINDING)
+    answer = await answered(HotPath(Recorded(), the_rest), "/bind", whole[:7], whole[7:])
+    assert answer.json == {"Error": ""}
 
 
-async def test_other_methods_are_refused(client: httpx.AsyncClient) -> None:
-    assert (await client.get("/bind")).status_code == 405
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.text(max_size=5) | st.integers(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+)
+GARBAGE = st.binary(max_size=200) | ANYTHING.map(body)
 
 
-async def test_a_caller_that_hangs_up_ends_the_wait(verbs: Recorded) -> None:
-    verbs.wait = True
-    asked = iter([{"type": "http.request", "body": json.dumps(BINDING).encode()}])
-    sent: list[Message] = []
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    """A loop for many short questions: to make one takes longer than they do."""
+    with asyncio.Runner() as made:
+        yield made
 
-    async def receive() -> Message:
-        return next(asked, {"type": "http.disconnect"})
 
-    async def send(message: Message) -> None:
-        sent.append(message)
+@given(garbage=GARBAGE)
+@settings(max_examples=EXAMPLES)
+def test_garbage_crashes_nothing_binds_nothing_and_lets_nothing_through(
+    runner: asyncio.Runner, garbage: bytes
+) -> None:
+    app = HotPath(Recorded(), the_rest)
 
-    scope = {"type": "http", "method": "POST", "path": "/bind"}
-    await HotPath(verbs, the_rest)(scope, receive, send)
+    async def ask_all() -> dict[str, Answer]:
+        return {path: await answered(app, path, garbage) for path in VERBS}
 
+    got = runner.run(ask_all())
+
+    assert (got["/bind"].status, bool(got["/bind"].json["Error"])) == (200, True)
+    assert (got["/filter"].status, got["/filter"].json["NodeNames"]) == (200, [])
+    assert {got["/prioritize"].status, got["/preempt"].status} <= {200, 400}
+
+
+async def test_a_body_over_the_limit_is_refused() -> None:
+    app = HotPath(Recorded(), the_rest)
+    answer = await answered(app, "/bind", b" " * BODY_LIMIT, b" ")
+    assert answer.status == 413
+
+
+async def test_other_methods_are_refused() -> None:
+    answer = await answered(HotPath(Recorded(), the_rest), "/bind", method="GET")
+    assert answer.status == 405
+
+
+async def test_other_paths_go_to_the_rest() -> None:
+    answer = await answered(HotPath(Recorded(), the_rest), "/healthz", method="GET")
+    assert (answer.status, answer.body) == (404, b"rest")
+
+
+CLIENTS: dict[str, tuple[dict[str, Any], int]] = {
+    "one without TLS": ({}, 401),
+    "one that shows no certificate": ({"tls": {"client_cert_name": None}}, 401),
+    "one that shows a certificate": ({"tls": {"client_cert_name": "kube-scheduler"}}, 200),
+    "one whose certificate names nobody": ({"tls": {"client_cert_name": ""}}, 200),
+}
+
+
+@pytest.mark.parametrize(("extensions", "want"), CLIENTS.values(), ids=CLIENTS.keys())
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [(path, asked) for path, asked, _ in EXCHANGES.values()],
+    ids=EXCHANGES.keys(),
+)
+async def test_a_guarded_verb_answers_holders_of_a_certificate_alone(
+    path: str, asked: Any, extensions: dict[str, Any], want: int
+) -> None:
+    verbs = Recorded()
+    app = HotPath(verbs, the_rest, guarded=True)
+
+    answer = await answered(app, path, body(asked), extensions=extensions)
+
+    assert answer.status == want
+    assert bool(verbs.asked) == (want == 200 and path == "/bind")
+
+
+async def test_what_is_no_verb_needs_no_certificate() -> None:
+    answer = await answered(HotPath(Recorded(), the_rest, guarded=True), "/healthz", method="GET")
+    assert answer.body == b"rest"
+
+
+async def test_a_caller_that_hangs_up_ends_the_wait() -> None:
+    verbs = Recorded(wait=True)
+    assert await ask(HotPath(verbs, the_rest), "/bind", body(BINDING)) is None
     assert verbs.lost.is_set()
-    assert sent == []

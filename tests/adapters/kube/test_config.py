@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import ssl
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Self
 
 import pytest
 import trustme
@@ -65,15 +67,42 @@ async def test_client_certificates(tmp_path: Path) -> None:
     assert len(got.tls.get_ca_certs()) == 1
 
 
-async def test_in_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(tmp_path / "ca.crt")
+@pytest.fixture
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory with a ServiceAccount's token, as in a pod."""
+    trustme.CA().cert_pem.write_to_path(tmp_path / "ca.crt")
     (tmp_path / "token").write_text("account")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
     monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("account")
+async def test_in_a_cluster() -> None:
     got = await credentials()
     assert got.server == "https://127.0.0.1:443"
     assert got.token
     assert (await got.token()).lower() == "bearer account"
+
+
+async def test_the_token_of_a_pod_is_read_again(
+    account: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is good for an hour; the kubelet writes a new one long before that."""
+    minutes = [0]
+
+    class Later(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> Self:
+            return super().now(tz) + datetime.timedelta(minutes=minutes[0])
+
+    clock = SimpleNamespace(datetime=Later, timedelta=datetime.timedelta)
+    monkeypatch.setattr(incluster_config, "datetime", clock)
+    got = await credentials()
+    assert got.token
+    (account / "token").write_text("renewed")
+    assert (await got.token()).lower() == "bearer account"
+    minutes[0] = 2
+    assert (await got.token()).lower() == "bearer renewed"

@@ -30,6 +30,18 @@ async def test_ready_only_when_the_process_says_so() -> None:
             assert "volcano_thing 3.0" in await answer.text()
 
 
+async def test_a_process_may_know_that_it_is_not_well() -> None:
+    alive = True
+    address = f"127.0.0.1:{free_port()}"
+    async with (
+        serving(address, lambda: True, Metrics(), is_alive=lambda: alive),
+        aiohttp.ClientSession(f"http://{address}") as session,
+    ):
+        assert await status(session, "/healthz") == 200
+        alive = False
+        assert await status(session, "/healthz") == 500
+
+
 async def status(session: aiohttp.ClientSession, path: str) -> int:
     async with session.get(path) as answer:
         return answer.status

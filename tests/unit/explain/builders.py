@@ -21,6 +21,8 @@ SHARES = a_conf(
     ["overcommit", "predicates", "proportion", "nodeorder"],
 )
 """So do the shares of queues."""
+CAPACITY = a_conf("enqueue allocate backfill", ["priority", "gang"], ["predicates", "capacity"])
+"""So does what queues may have."""
 
 
 def a_picture(*things: Thing | Iterable[Thing], conf: Configuration = ROOM) -> Picture:

@@ -23,7 +23,7 @@ from tests.builders import (
     a_queue,
     nodes,
 )
-from tests.unit.explain.builders import ROOM, SHARES, a_picture, the_reason
+from tests.unit.explain.builders import CAPACITY, ROOM, SHARES, a_picture, the_reason
 
 
 def of(
@@ -212,6 +212,24 @@ CASES = {
         ["cpu"],
         SHARES,
     ),
+    "a queue may have no more": Case(
+        [
+            nodes(n="9 8Gi"),
+            a_queue("q", capability="3"),
+            a_job("i", queue="q", on=["n"]),
+            a_job("j", 4, queue="q"),
+        ],
+        "queue",
+        "The gang needs 4 pods at the same time, but only 2 of them may be placed: queue q holds 1"
+        " of the 3 cpu that it may have, and a pod asks for 1.",
+        [
+            of("gang", "gang", "members", "4", "2"),
+            of("capacity", "queue", "cpu", "4", "2", "3"),
+            of("allocate", "cluster", "cpu", "4", "8"),
+        ],
+        ["cpu"],
+        CAPACITY,
+    ),
     "a queue that is not open": Case(
         [nodes(n="4 8Gi"), a_queue("q", state="Closed"), a_job("j", queue="q")],
         "queue",
@@ -251,8 +269,7 @@ CASES = {
             a_job("j", phase="Pending", resources="2", queue="q"),
         ],
         "admission",
-        "The job is not let in yet: it needs 2 cpu to start, and its queue q may have 1 cpu in"
-        " all.",
+        "The job is not let in yet: 2 cpu asked for, queue q may have 1 in all.",
         [of("proportion", "queue", "cpu", "2", "1", "1")],
         ["cpu"],
         SHARES,
@@ -265,8 +282,8 @@ CASES = {
             a_job("j", phase="Pending", resources="2", queue="q"),
         ],
         "admission",
-        "The job is not let in yet: it needs 2 cpu to start, and too much of the 3 cpu that its"
-        " queue q may have is taken or promised.",
+        "The job is not let in yet: 2 cpu asked for, queue q may have 3 in all, and too much of"
+        " that is taken or promised.",
         [of("proportion", "queue", "cpu", "2", "1", "3")],
         ["cpu"],
         SHARES,

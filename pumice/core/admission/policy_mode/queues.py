@@ -142,7 +142,9 @@ CHILDREN = Validating(
     DELETION.target,
     [
         Rule(
-            "params.?spec.?parent.orValue('') != request.name",
+            # Of the queue `root` there is a rule of its own.
+            f"request.name == '{names.ROOT_QUEUE}'"
+            " || params.?spec.?parent.orValue('') != request.name",
             "a queue can not be deleted because it has child queues",
             "'queue ' + request.name + ' can not be deleted because it has child queues: '"
             " + params.metadata.name",

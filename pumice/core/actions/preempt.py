@@ -1,0 +1,107 @@
+"""
+preempt: take room within a queue, from jobs that may go for others.
+
+Queues take turns, and each has one. First between jobs: each job that starves is served in order,
+at the cost of other jobs of the queue. Then within jobs: a task may go for another of its own
+job, as long as that works out. What is done for a job is kept if it can start with it.
+
+Volcano would evict where a node scores better than one that has room; here free room is taken
+before anybody is sent off.
+
+As a rule nodes are tried by score, and the first where enough may go is taken; with the argument
+`enableTopologyAwarePreemption` several are tried out and compared (see `dryrun`).
+
+Jobs that ask for a network topology are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from pumice.core.actions.dryrun import Comparison, DryRun
+from pumice.core.actions.occupants import Occupants
+from pumice.core.actions.turns import Turns
+from pumice.core.actions.victims import Evictor, by_score, conclude, starving, waiting
+from pumice.core.model.jobs import JobInfo
+from pumice.core.model.queues import QueueInfo
+from pumice.core.model.tasks import PREEMPTABLE_STATUSES, Task
+from pumice.core.session import Session
+
+NAME = "preempt"
+
+
+class Preempt:
+    """The action."""
+
+    name = NAME
+
+    def execute(self, ssn: Session) -> None:
+        """Make room for the jobs that starve, at the cost of others in their queues."""
+        jobs = [job for job in starving(ssn) if not _wants_topology(job)]
+        if not jobs:
+            return
+        with Occupants.followed(ssn, PREEMPTABLE_STATUSES) as occupants:
+            turns = Turns(ssn, jobs)
+            preemptor = Preemptor(ssn, occupants)
+            while (queue := turns.next_queue()) is not None:
+                served = []
+                while (job := turns.next_job(queue)) is not None:
+                    served.append(job)
+                    preemptor.serve(job, queue)
+                for job in served:
+                    preemptor.rearrange(job, queue)
+
+
+def _wants_topology(job: JobInfo) -> bool:
+    parts = (policy.network_topology for policy in job.policies)
+    return any((job.group.spec.network_topology, *parts))
+
+
+class Preemptor:
+    """Serves one job after the other."""
+
+    def __init__(self, ssn: Session, occupants: Occupants) -> None:
+        self._ssn = ssn
+        self._occupants = occupants
+        arguments = ssn.arguments(NAME)
+        build: Callable[..., Evictor] = partial(Evictor, order=by_score)
+        if arguments.boolean("enableTopologyAwarePreemption", False):
+            build = partial(DryRun, comparison=Comparison.parse(arguments))
+        self._others = build(ssn, NAME, ssn.points.preemptable, self._other_jobs)
+        self._own = build(ssn, NAME, ssn.points.preemptable, self._same_job)
+        ssn.findings.warnings += arguments.faults.values()
+
+    def serve(self, job: JobInfo, queue: QueueInfo) -> None:
+        """Make room for the tasks that a job lacks; keep it if the job can start then."""
+        ssn, statement, tasks = self._ssn, self._ssn.statement(), waiting(self._ssn, job)
+        while tasks and ssn.is_starving(job):
+            held = self._occupants.of(queue.name)
+            self._others.make_room(statement, tasks.popleft(), queue, held)
+        conclude(ssn, NAME, job, statement)
+
+    def rearrange(self, job: JobInfo, queue: QueueInfo) -> None:
+        """Let waiting tasks take the place of others of their job, until one finds none."""
+        for task in waiting(self._ssn, job):
+            statement, held = self._ssn.statement(), self._occupants.of(queue.name)
+            if not self._own.make_room(statement, task, queue, held):
+                return
+            conclude(self._ssn, NAME, job, statement)
+
+    def _other_jobs(self, task: Task, i: int) -> list[Task]:
+        return [t for t in self._candidates(task, i) if t.job != task.job]
+
+    def _same_job(self, task: Task, i: int) -> list[Task]:
+        return [t for t in self._candidates(task, i) if t.job == task.job]
+
+    def _candidates(self, task: Task, i: int) -> list[Task]:
+        """Return the tasks of the queue on a node; one that asks for nothing spares the others."""
+        own = self._ssn.job(task.job)
+        return [
+            other
+            for other in self._occupants.on(i)
+            if not (task.cls.best_effort and not other.cls.best_effort)
+            and own is not None
+            and (job := self._ssn.job(other.job)) is not None
+            and job.queue == own.queue
+        ]

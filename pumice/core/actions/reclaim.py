@@ -1,0 +1,74 @@
+"""
+reclaim: take back from other queues what they hold beyond their due.
+
+Queues take turns, poorest first, and each has one; one that has all that it may have is passed
+over. Jobs that starve go in order. Nodes are tried as they stand, unscored. Only pods that run may
+go, of queues that lend (`reclaimable`).
+
+Two rules are stricter than Volcano's, which would evict in vain: room that is free is taken before
+anybody is sent off, on whatever node it is; and the queue must be allowed the task, and every
+predicate agree, once the victims are gone.
+"""
+
+from __future__ import annotations
+
+from pumice.core.actions.occupants import Occupants
+from pumice.core.actions.turns import Turns
+from pumice.core.actions.victims import Evictor, conclude, starving, waiting
+from pumice.core.model.jobs import JobInfo
+from pumice.core.model.queues import QueueInfo
+from pumice.core.model.tasks import Status, Task
+from pumice.core.session import Session
+
+NAME = "reclaim"
+
+
+class Reclaim:
+    """The action."""
+
+    name = NAME
+
+    def execute(self, ssn: Session) -> None:
+        """Make room for the jobs that starve, at the cost of other queues."""
+        jobs = starving(ssn)
+        if not jobs:
+            return
+        with Occupants.followed(ssn, Status.RUNNING) as occupants:
+            turns = Turns(ssn, jobs)
+            reclaimer = Reclaimer(ssn, occupants)
+            while (queue := turns.next_queue()) is not None:
+                if ssn.is_overused(queue):
+                    continue
+                while (job := turns.next_job(queue)) is not None:
+                    reclaimer.serve(job, queue)
+
+
+class Reclaimer:
+    """Serves one job after the other."""
+
+    def __init__(self, ssn: Session, occupants: Occupants) -> None:
+        self._ssn = ssn
+        self._occupants = occupants
+        self._evictor = Evictor(ssn, NAME, ssn.points.reclaimable, self._lenders)
+
+    def serve(self, job: JobInfo, queue: QueueInfo) -> None:
+        """Make room for the tasks that a job lacks; keep it if the job can start then."""
+        ssn, statement, tasks = self._ssn, self._ssn.statement(), waiting(self._ssn, job)
+        while tasks and ssn.is_starving(job):
+            task = tasks.popleft()
+            if ssn.is_preemptive(queue, [task]) and ssn.allocatable(queue, task.cls, 1):
+                held = self._occupants.lent_to(queue.name)
+                self._evictor.make_room(statement, task, queue, held)
+        conclude(ssn, NAME, job, statement)
+
+    def _lenders(self, task: Task, i: int) -> list[Task]:
+        """Return the tasks on a node whose queue lends to that of `task`."""
+        own = self._ssn.job(task.job)
+        found = []
+        for other in self._occupants.on(i):
+            job = self._ssn.job(other.job)
+            if job is None or own is None or job.queue == own.queue:
+                continue
+            if self._ssn.queues[job.queue].reclaimable:
+                found.append(other)
+        return found

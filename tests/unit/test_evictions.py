@@ -1,0 +1,257 @@
+"""Evictions over several sessions: nobody goes in vain, and things come to rest."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pumice.core.api.core import PodSpec
+from pumice.core.conf import Configuration
+from tests.builders import (
+    DEFAULT_FLAGS,
+    Thing,
+    a_conf,
+    a_group,
+    a_job,
+    a_node,
+    a_plugin,
+    a_pod,
+    a_priority_class,
+    a_queue,
+    nodes,
+    placements,
+)
+from tests.effort import examples
+from tests.unit.evicting import Life
+
+PREEMPTS, RECLAIMS = "enqueue allocate preempt backfill", "enqueue allocate reclaim backfill"
+BOTH = "enqueue allocate preempt reclaim backfill"
+RANKS = [a_priority_class("p-10", 10), a_priority_class("p-100", 100)]
+
+
+def conf(actions: str, divides: str = "proportion") -> Configuration:
+    drf = a_plugin("drf", *(DEFAULT_FLAGS - {"enablePreemptable"}))
+    return a_conf(
+        actions,
+        ["priority", "gang", "conformance"],
+        [drf, "predicates", divides, "nodeorder", "binpack"],
+    )
+
+
+def test_nobody_goes_for_a_job_of_lower_priority() -> None:
+    life = Life(
+        conf(PREEMPTS),
+        nodes(n1="6 16Gi"),
+        RANKS,
+        a_job("upper", 6, gang=2, priority="p-100", on=["n1"] * 6),
+        a_job("lower", 3, gang=2, priority="p-10"),
+    )
+    life.settle()
+    assert (life.evicted, life.where("lower")) == ([], {})
+
+
+def test_a_job_that_wants_nobody_evicted_goes_ahead_when_somebody_leaves() -> None:
+    polite = a_pod("polite-0", job="polite", spec=PodSpec(preemption_policy="Never"))
+    life = Life(
+        conf("allocate preempt backfill"),
+        nodes(n1="2 16Gi"),
+        RANKS,
+        a_job("running", 2, gang=1, priority="p-10", on=["n1", "n1"], created=0),
+        a_job("next", priority="p-10", created=1),
+        [a_group("polite", priority="p-100", created=2), polite],
+    )
+    life.settle()
+    assert (life.evicted, life.where("polite"), life.where("next")) == ([], {}, {})
+    life.finish("running-0")
+    life.settle()
+    assert (life.where("polite"), life.where("next")) == ({"polite-0": "n1"}, {})
+
+
+def test_no_more_go_than_the_gang_needs() -> None:
+    life = Life(
+        conf(RECLAIMS),
+        nodes(n1="8 16Gi"),
+        [a_queue("default"), a_queue("test", weight=3)],
+        a_job("wide", 8, gang=3, on=["n1"] * 8, phase="Running"),
+        a_job("small", 2, gang=2, queue="test"),
+    )
+    life.settle()
+    assert len(life.gone("wide")) == 2
+    assert (len(life.where("wide")), len(life.where("small"))) == (6, 2)
+
+
+def test_two_queues_do_not_take_from_each_other_in_turn() -> None:
+    life = Life(
+        conf(RECLAIMS),
+        nodes(n1="4 16Gi"),
+        [a_queue("left"), a_queue("right")],
+        a_job("left", 5, gang=1, queue="left", on=["n1"] * 4, phase="Running"),
+        a_job("right", 5, gang=1, queue="right"),
+    )
+    life.settle()
+    assert len(life.where("left")) >= 2
+    assert len(life.where("right")) >= 1
+    assert len(life.where("left")) + len(life.where("right")) == 4
+    assert life.gone("right") == []
+
+
+def test_a_job_that_fits_nowhere_does_not_keep_others_from_what_is_theirs() -> None:
+    nowhere = PodSpec(node_selector={"pool": "nowhere"})
+    life = Life(
+        conf(RECLAIMS, "capacity"),
+        nodes(n1="8 16Gi"),
+        [a_queue("lender", deserved="6"), a_queue("borrower", deserved="2")],
+        a_job("borrowing", 8, gang=1, queue="borrower", on=["n1"] * 8, phase="Running"),
+        [
+            a_group("hopeless", queue="lender", created=0),
+            a_pod("hopeless-0", job="hopeless", spec=nowhere),
+        ],
+        a_job("able", queue="lender", created=1),
+    )
+    life.settle()
+    assert (life.where("hopeless"), life.where("able")) == ({}, {"able-0": "n1"})
+    assert len(life.gone("borrowing")) == 1
+
+
+def test_no_priority_takes_a_queue_beyond_its_due() -> None:
+    life = Life(
+        conf(RECLAIMS, "capacity"),
+        nodes(n1="9 16Gi"),
+        RANKS,
+        [a_queue(q, deserved=d) for q, d in (("q-a", "4"), ("q-b", "4"), ("q-c", "1"))],
+        a_job("a", 4, gang=1, queue="q-a", on=["n1"] * 4, phase="Running"),
+        a_job("b", 4, gang=1, queue="q-b", on=["n1"] * 4, phase="Running"),
+        a_job("c", queue="q-c", on=["n1"], phase="Running"),
+        a_job("more", queue="q-c", priority="p-100"),
+    )
+    life.settle()
+    assert (life.evicted, life.where("more")) == ([], {})
+
+
+def test_what_was_promised_is_held_while_victims_leave_and_after() -> None:
+    life = Life(
+        conf(PREEMPTS),
+        nodes(n1="2 16Gi"),
+        RANKS,
+        a_job("low", 2, gang=0, priority="p-10", on=["n1", "n1"]),
+        a_job("first", 1, "2", priority="p-100", created=9),
+    )
+    life.session()
+    # Later comes one that stands before it in every order.
+    life.add(a_priority_class("p-1000", 1000), a_job("rival", priority="p-1000", created=0))
+    assert not life.session().evictions
+    life.let_go()
+    assert [p.uid for a in life.session().allocations for p in a.placements] == ["first-0"]
+
+
+def test_nobody_goes_where_the_job_keeps_off() -> None:
+    things = (
+        nodes(n1="1 16Gi"),
+        RANKS,
+        a_job("low", gang=0, priority="p-10", on=["n1"]),
+        a_job("high", priority="p-100"),
+    )
+    life = Life(conf(PREEMPTS), *things)
+    life.avoided = {"high": "n1"}
+    assert not life.session().evictions
+    life.avoided = {}
+    assert life.session().evictions
+
+
+def test_nobody_goes_who_could_not_be_evicted_a_moment_ago() -> None:
+    life = Life(
+        conf(PREEMPTS),
+        nodes(n1="1 16Gi", n2="1 16Gi"),
+        RANKS,
+        a_job("low", 2, gang=0, priority="p-10", on=["n1", "n2"]),
+        a_job("high", priority="p-100"),
+    )
+    life.spared = {"low-0"}
+    life.session()
+    assert life.evicted == [("low-1", "n2")]
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> list[Thing]:
+    """Return a few nodes, filled by jobs that can spare pods, and jobs that want their room."""
+    room = {f"n{i}": draw(st.integers(2, 5)) for i in range(draw(st.integers(1, 3)))}
+    things: list[Thing] = [
+        *RANKS,
+        *(a_node(name, f"{cpu} 64Gi a.b/gpu={cpu // 2}") for name, cpu in room.items()),
+    ]
+    devices = {name: cpu // 2 for name, cpu in room.items()}
+    queues = [f"q{i}" for i in range(draw(st.integers(1, 3)))]
+    things += [a_queue(queue, weight=draw(st.integers(1, 3))) for queue in queues]
+    kinds = st.sampled_from([(1, 0), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0)])
+    runners, seekers = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    for j in range(runners + seekers):
+        cpu, gpu = draw(kinds)
+        size = draw(st.integers(1, 3))
+        on: list[str] = []
+        if j < runners:
+            for node in room:
+                while len(on) < 4 and room[node] >= cpu and devices[node] >= gpu:
+                    room[node] -= cpu
+                    devices[node] -= gpu
+                    on.append(node)
+        things += a_job(
+            f"j{j}",
+            max(size, len(on)),
+            f"{cpu} 1Gi a.b/gpu={gpu}",
+            gang=draw(st.integers(0, 1)) if on else size,
+            queue=draw(st.sampled_from(queues)),
+            priority="p-10" if on else draw(st.sampled_from(["p-10", "p-100"])),
+            phase="Running" if on else "Inqueue",
+            on=on,
+            created=j,
+        )
+    return things
+
+
+@settings(max_examples=examples(400), deadline=None)
+@given(worlds(), st.sampled_from([PREEMPTS, RECLAIMS, BOTH]))
+def test_who_goes_makes_room_that_is_kept_and_needed(things: list[Thing], actions: str) -> None:
+    life = Life(conf(actions), things)
+    for _ in range(3):
+        first, second = life.session(), life.session()
+        evictions = [*first.evictions, *second.evictions]
+        left = {(f"{uid}'", node) for uid, node in life.evicted if uid in life.leaving}
+        life.let_go()
+        third = life.session()
+        # Nobody else goes for a job that is served, and it gets all that it was promised.
+        jobs = [decision.job for decision in (*evictions, *third.evictions)]
+        assert len(jobs) == len(set(jobs))
+        got = placements(second) | placements(third)
+        claims = {c.uid: c.node for decision in evictions for c in decision.claims}
+        assert claims.items() <= got.items()
+        # Of those who went none could have stayed.
+        assert not left & got.items()
+        life.let_go()
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(worlds(), st.sampled_from([PREEMPTS, RECLAIMS, BOTH]))
+def test_it_comes_to_rest(things: list[Thing], actions: str) -> None:
+    Life(conf(actions), things).settle(rounds=12)
+
+
+def test_what_queues_deserve_does_not_swing_while_victims_are_away() -> None:
+    def asks(gpus: int, cpus: int = 1) -> str:
+        return f"{cpus} 1Gi a.b/gpu={gpus}"
+
+    places = ["n0", "n0", "n1", "n2"]
+    life = Life(
+        conf(BOTH),
+        nodes(n0="4 64Gi a.b/gpu=2", n1="2 64Gi a.b/gpu=1", n2="3 64Gi a.b/gpu=1"),
+        RANKS,
+        [a_queue("q0"), a_queue("q1")],
+        a_job("j0", 4, asks(1), gang=0, queue="q1", priority="p-10", phase="Running", on=places),
+        a_job("j1", 4, asks(0), gang=0, queue="q0", priority="p-10", phase="Running", on=places),
+        a_job("j2", 1, asks(1), queue="q1", priority="p-100"),
+        a_job("j3", 1, asks(1, cpus=2), queue="q0", priority="p-10"),
+    )
+    first = life.session()
+    assert len(life.evicted) == 2
+    second = life.session()
+    assert second.deserved == first.deserved
+    assert len(life.evicted) == 2
