@@ -139,7 +139,8 @@ def test_what_is_deleted_comes_back_and_a_namesake_gets_its_own(bed: Bed, object
         lambda: (
             [o["metadata"]["ownerReferences"][0]["uid"] for o in objects.of("again")] == [uid] * 3
         ),
-        PATIENCE_S,
+        # The garbage collector sees kinds that are new to the cluster only every half a minute.
+        3 * PATIENCE_S,
         "objects of the new Job",
     )
     bed.wait_phase("again", "Running", PATIENCE_S)

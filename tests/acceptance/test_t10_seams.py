@@ -11,7 +11,7 @@ import pytest
 from pumice.local.install import apply, documents, is_gated
 from pumice.local.paths import manifests
 from tests.acceptance.bed import Bed, label, pod_path
-from tests.acceptance.objects import Object, a_job, a_pod, a_pod_spec
+from tests.acceptance.objects import Object, a_job, a_pod, a_pod_group, a_pod_spec
 from tests.fakeapi.clock import eventually
 
 pytestmark = pytest.mark.cluster
@@ -87,12 +87,19 @@ async def test_without_the_gate_policy_pods_start_as_well(bed: Bed) -> None:
     async with bed.auditor() as auditor:
         with without_policy(bed):
             await eventually(lambda: bed.aside(lambda: not is_gated(bed.api)))
-            bed.create(a_job("gang", replicas=8, min_available=8))
-            await until_running(bed, "gang", 8)
+            bed.create(a_pod_group("gang", min_member=8))
+            notes = {"scheduling.k8s.io/group-name": "gang"}
+            bed.create(*(a_pod(f"gang-{i}", annotations=notes) for i in range(8)))
+            await bed.until(lambda: run_by_now(bed) == 8, PATIENCE_S, "all of them run")
         report = await auditor.finish()
     gated = [s for s in bed.pods.history if s.object["spec"].get("schedulingGates")]
     assert gated == []
     assert len(report.statistics.bindings) == 8
+
+
+def run_by_now(bed: Bed) -> int:
+    """Count the pods that run."""
+    return sum(pod["status"].get("phase") == "Running" for pod in bed.pods.values())
 
 
 async def until_running(bed: Bed, job: str, count: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -11,10 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.core import names
-from pumice.core.api.core import Pod, PodSpec
+from pumice.core.api.core import Affinity, Pod, PodAffinity, PodAffinityTerm, PodSpec
+from pumice.core.api.meta import LabelSelector
 from pumice.core.api.scheduling import PodGroup, PodGroupCondition, SubGroupPolicy
 from pumice.core.cluster import Cluster
 from pumice.core.ids import JobKey, PodUid
+from pumice.core.model.population import places
+from pumice.core.model.signatures import Presence
 from pumice.core.model.tasks import Status
 from tests.builders import (
     Thing,
@@ -417,6 +421,14 @@ def test_a_group_that_is_not_let_in_is_never_settled() -> None:
     assert a_cluster(waiting).snapshot().active == {KEY}
 
 
+def avoiding(tier: str) -> PodSpec:
+    """Return the specification of a pod that is kept apart from a tier."""
+    term = PodAffinityTerm(
+        label_selector=LabelSelector(match_labels={"tier": tier}), topology_key="zone"
+    )
+    return PodSpec(affinity=Affinity(pod_anti_affinity=PodAffinity(required=[term])))
+
+
 PODS_OF_ALL_KINDS = [
     a_pod(f"p{i}", asks, job=job, node=node, phase=phase, deleting=deleting, labels={"part": "1"})
     for i in range(3)
@@ -424,6 +436,13 @@ PODS_OF_ALL_KINDS = [
     for job in ("", "j", "k")
     for node, phase in (("", ""), ("n", "Pending"), ("n", ""), ("m", ""), ("m", "Succeeded"))
     for deleting in (False, True)
+]
+LIVES_OF_A_POD = [
+    a_pod("p", asks, job="j", node=node, phase=phase, role=role, spec=avoiding(tier))
+    for asks in ("1", "2")
+    for node, phase in (("", ""), ("n", "Pending"), ("n", ""))
+    for role in ("", "w")
+    for tier in ("web", "db")
 ]
 SPLIT = SubGroupPolicy(name="w", match_label_keys=["part"])
 THINGS: list[Thing] = [
@@ -462,6 +481,31 @@ def test_after_any_events_the_tables_are_sums_over_what_is_known(events: list[Ev
     for event in events:
         event(cluster)
         assert cluster.check() == []
+        assert counted(cluster) == present(cluster)
+
+
+@settings(max_examples=examples(300))
+@given(st.lists(st.sampled_from(LIVES_OF_A_POD), max_size=5), st.booleans())
+def test_whatever_becomes_of_a_pod_the_tables_are_sums(pods: list[Pod], assumed: bool) -> None:
+    cluster = a_cluster(a_node("n"), a_group("j", roles={"w": 1}))
+    for pod in pods:
+        cluster.set_pod(pod)
+        if assumed:
+            cluster.assume(PodUid("p"), "n")
+        assert cluster.check() == []
+        assert counted(cluster) == present(cluster)
+
+
+def counted(cluster: Cluster) -> Counter[tuple[Presence, str, bool]]:
+    """Return how often each presence is on each node, on its way out or not, as it is kept."""
+    rows = places(cluster.headcount(lambda task: True))
+    return Counter({(presence, node, leaving): n for presence, node, leaving, n in rows})
+
+
+def present(cluster: Cluster) -> Counter[tuple[Presence, str, bool]]:
+    """Return the same, counted anew."""
+    tasks = [task for uid in cluster.pods if (task := cluster.task(uid)) and task.occupies]
+    return Counter((t.cls.signature.presence, t.node, t.status is Status.RELEASING) for t in tasks)
 
 
 FINAL: list[Thing] = [

@@ -13,7 +13,7 @@ from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, Ledger, LedgerError, PodView, State
 from tests.effort import examples
 
-JOB = JobKey("ns/job")
+JOB, OTHER_JOB = JobKey("ns/job"), JobKey("ns/other")
 
 
 def a_view(
@@ -244,6 +244,12 @@ class LedgerMachine(RuleBasedStateMachine):
             self.ledger.lose(uid, self.now)
 
     @precondition(lambda self: self.pods)
+    @rule(data=st.data(), job=st.sampled_from([JOB, OTHER_JOB, None]))
+    def join(self, data: st.DataObject, job: JobKey | None) -> None:
+        uid = data.draw(st.sampled_from(sorted(self.pods)))
+        self.show(replace(self.pods[uid], job=job))
+
+    @precondition(lambda self: self.pods)
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
         uid = data.draw(st.sampled_from(sorted(self.pods)))
@@ -265,6 +271,20 @@ class LedgerMachine(RuleBasedStateMachine):
     def the_window_counts_what_is_on_its_way(self) -> None:
         on_its_way = self.states(State.RELEASED) + self.states(State.ARRIVED)
         assert self.ledger.in_flight() == len(on_its_way)
+        assert sorted(e.uid for e in self.ledger.in_flight_entries()) == sorted(on_its_way)
+
+    @invariant()
+    def a_job_counts_those_that_have_come(self) -> None:
+        for job in (JOB, OTHER_JOB):
+            members = list(self.ledger.of_job(job))
+            come = [e for e in members if e.state in (State.ARRIVED, State.BOUND)]
+            assert self.ledger.come(job) == len(come)
+            assert {e.job for e in members} <= {job}
+
+    @invariant()
+    def it_is_known_who_is_still_released(self) -> None:
+        released = self.ledger.still_released(map(PodUid, "abcd"))
+        assert sorted(released) == self.states(State.RELEASED)
 
 
 TestLedgerMachine = LedgerMachine.TestCase

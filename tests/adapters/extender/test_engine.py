@@ -7,17 +7,20 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
-from extender.engine import Engine
+from extender.engine import LATER_S, PERIOD_S, Engine
 from extender.metrics import Metrics
 from extender.model import Urgency
 from extender.statuses import Statuses
 from extender.writes import OutboxWrites
+from pumice.core.api.scheduling import Queue, QueueSpec
 from pumice.core.conf import DEFAULT, Configuration, parse
+from pumice.core.ids import PodUid
 from pumice.kube.events import Recorder
 from pumice.kube.outbox import Outbox
-from tests.adapters.extender.world import World, a_node, a_pod
+from tests.adapters.extender.world import World, a_group, a_node, a_pod
 from tests.fakeapi import FakeApi, ManualClock, eventually
 
 UNKNOWN_PLUGIN = """
@@ -35,6 +38,7 @@ tiers:
   - name: predicates
   - name: nodeorder
 """
+NEVER, LATER, NOW = Urgency.NEVER, Urgency.LATER, Urgency.NOW
 WARNING = "plugin crystal-ball is not available, it is left out"
 
 
@@ -135,7 +139,34 @@ async def test_a_loop_that_is_woken_and_ended_in_one_moment_ends(loop: Loop) -> 
     assert running.cancelled()
 
 
-def test_what_sessions_do_not_see_of_a_pod_is_no_change() -> None:
+async def test_what_can_wait_waits_for_what_comes_after_it_and_for_no_more_than_a_while(
+    loop: Loop,
+) -> None:
+    running = asyncio.create_task(loop.engine.run())
+    started = time.monotonic()
+    loop.engine.wake(NEVER)
+    for _ in range(3):
+        loop.engine.wake(LATER)
+        await asyncio.sleep(LATER_S / 10)
+    assert loop.engine.sessions == 0
+
+    await eventually(lambda: _is(loop.engine.sessions == 1))
+    waited = time.monotonic() - started
+    loop.engine.wake(LATER)
+    loop.engine.wake(NOW)
+    await eventually(lambda: _is(loop.engine.sessions == 2))
+    await asyncio.sleep(2 * LATER_S)
+    running.cancel()
+
+    assert LATER_S <= waited < PERIOD_S
+    assert loop.engine.sessions == 2
+
+
+async def _is(condition: bool) -> bool:
+    return condition
+
+
+def test_how_urgent_changes_of_a_pod_are() -> None:
     model = World.make(a_node("n1"), pods=(a_pod("a"),)).model
     noise = {"phase": "Pending", "conditions": [{"type": "Initialized", "status": "True"}]}
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -146,6 +177,61 @@ def test_what_sessions_do_not_see_of_a_pod_is_no_change() -> None:
         model.set_pod(a_pod("a", **there)),
         model.set_pod(a_pod("a", status={"phase": "Running"}, **there)),
         model.set_pod(a_pod("a", status=ready, **there)),
+        model.set_pod(a_pod("a", status={"phase": "Succeeded"}, **there)),
     ]
-    never, now, later = Urgency.NEVER, Urgency.NOW, Urgency.LATER
-    assert seen == [never, now, now, later, never]
+    assert seen == [NEVER, NOW, NOW, LATER, NEVER, NOW]
+
+
+def test_a_member_is_urgent_when_its_gang_can_start_with_it() -> None:
+    model = World.make(a_node("n1"), minimum=2).model
+    assert [model.set_pod(a_pod(name)) for name in "abc"] == [LATER, NOW, NOW]
+    assert model.set_pod(a_pod("x", group="unknown")) is NOW
+
+
+def test_what_becomes_of_a_placed_pod_can_wait() -> None:
+    world = World.make(a_node("n1"), pods=(a_pod("a"), a_pod("b")))
+    world.apply({"a": "n1", "b": "n1"})
+    released = world.model.pending[PodUid("a")]
+    spec = msgspec.structs.replace(released.spec, node_name="n1")
+    bound = msgspec.structs.replace(released, spec=spec)
+    gone = msgspec.structs.replace(bound.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    seen = [
+        world.model.set_pod(released),
+        world.model.set_pod(bound),
+        world.model.set_pod(msgspec.structs.replace(bound, metadata=gone)),
+    ]
+    assert seen == [NEVER, LATER, NOW]
+
+
+GROUP_CHANGES: dict[str, tuple[str, dict[str, Any], Urgency]] = {
+    "its counts": ("status", {"running": 1}, LATER),
+    "its version": ("metadata", {"resource_version": "9"}, LATER),
+    "its phase": ("status", {"phase": "Running"}, NOW),
+    "its annotations": ("metadata", {"annotations": {"a": "b"}}, NOW),
+    "its minimum": ("spec", {"min_member": 1}, NOW),
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "fields", "want"), GROUP_CHANGES.values(), ids=GROUP_CHANGES.keys()
+)
+def test_how_urgent_it_is_when_a_group_changes(
+    part: str, fields: dict[str, Any], want: Urgency
+) -> None:
+    model, group = World.make().model, a_group(2)
+    changed = msgspec.structs.replace(getattr(group, part), **fields)
+    assert model.set_group(msgspec.structs.replace(group, **{part: changed})) is want
+
+
+def test_what_a_queue_holds_can_wait_but_for_its_state() -> None:
+    model = World.make().model
+    queue = msgspec.convert({"metadata": {"name": "default"}}, Queue)
+    holds = msgspec.structs.replace(queue.status, allocated={"cpu": "1"})
+    closed = msgspec.structs.replace(queue.status, state="Closed")
+    seen = [
+        model.set_queue(msgspec.structs.replace(queue, status=holds)),
+        model.set_queue(msgspec.structs.replace(queue, status=closed)),
+        model.set_queue(queue),
+        model.set_queue(msgspec.structs.replace(queue, spec=QueueSpec(weight=2))),
+    ]
+    assert seen == [LATER, NOW, NOW, NOW]
