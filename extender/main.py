@@ -126,6 +126,7 @@ def listener(app: App, address: str, files: TlsFiles | None) -> uvicorn.Config:
         lifespan="off",
         ws="none",
         access_log=False,
+        proxy_headers=False,
         log_config=None,
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_S,

@@ -380,12 +380,14 @@ class Cluster:
         task, i = self._tasks.get(uid), self.nodes.index.get(node)
         if task is None or i is None:
             return ["node"] if i is None else []
-        used = self.nodes.used[:, i]
+        used, alloc = self.nodes.used[:, i], self.nodes.alloc[:, i]
+        if task.occupies and task.node == node and not shortages(used, alloc):
+            return []  # There is room even with all that is merely held.
         counted = set(committed) - {uid}
         for other in self.nodes.tasks_on(node).values():
             if other.uid == uid or (other.uid in self._assumed and other.uid not in counted):
                 used = minus(used, other.cls.req)
-        return self._names(shortages(task.cls.req, self.nodes.alloc[:, i] - used), task)
+        return self._names(shortages(task.cls.req, alloc - used), task)
 
     def allocated(self, queue: str) -> Floats:
         """Return what the jobs of a queue hold now, what is merely held for them included."""

@@ -22,6 +22,7 @@ from pumice.kube.errors import ApiError, Status, Undecodable, from_status
 from pumice.kube.resources import AnyResource, Object, Resource
 
 T = TypeVar("T", bound=Object)
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Page(Generic[T]):
 class Change(Generic[T]):
     """An object was added, modified or deleted; for a deletion it is the last state."""
 
-    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    type: ChangeType
     object: T
 
 
@@ -64,7 +65,7 @@ class Bookmark:
 class MalformedChange:
     """A change of an object that does not decode."""
 
-    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    type: ChangeType
     fault: Malformed
 
 
@@ -79,6 +80,11 @@ class _ListMeta(Struct):
 class _List(msgspec.Struct):
     metadata: _ListMeta
     items: list[msgspec.Raw] | None = None
+
+
+class _Told(msgspec.Struct, Generic[T]):
+    type: ChangeType
+    object: T
 
 
 class _Event(msgspec.Struct):
@@ -110,6 +116,11 @@ def _decoder(cls: type[Object]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(cls)
 
 
+@cache
+def _told(cls: type[Object]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_Told[cls])  # type: ignore[valid-type]
+
+
 def decode(resource: Resource[T], body: bytes | msgspec.Raw) -> T:
     """Return the object; raises Undecodable where it does not fit its type."""
     try:
@@ -138,6 +149,15 @@ def page(resource: Resource[T], body: bytes) -> Page[T]:
 
 def event(resource: Resource[T], line: bytes) -> Watched[T]:
     """Return what one line of a watch says; raises the ApiError of an ERROR event."""
+    try:
+        told: _Told[T] = _told(resource.type).decode(line)
+    except msgspec.DecodeError:
+        return _event_in_parts(resource, line)
+    return Change(told.type, told.object)
+
+
+def _event_in_parts(resource: Resource[T], line: bytes) -> Watched[T]:
+    """Read an event that is none of an object, or of one that does not fit its type."""
     try:
         got = _decode_event(line)
     except msgspec.DecodeError as e:

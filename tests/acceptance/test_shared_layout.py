@@ -218,14 +218,24 @@ async def test_kube_scheduler_preempts_no_gang_below_its_minimum(bed: Bed) -> No
         bed.create(a_job("gang", replicas=4, min_available=4, cpu=1))
         await bed.until(lambda: len(bed.running("gang")) == 4, PATIENCE_S, "the gang runs")
         attempts = preemptions(bed)
-        ungated(bed, a_pod("urgent", cpu=1, priorityClassName="urgent"))
+        first = a_pod("first", cpu=1, priorityClassName="urgent")
+        ungated(bed, first)
         await eventually(lambda: bed.aside(lambda: preemptions(bed) > attempts), PATIENCE_S)
         await bed.never(lambda: len(bed.bound("gang")) < 4, STAYS_S, "a member is gone")
+        bed.delete(first, grace_s=0)
 
         bed.patch(a_job("gang"), {"spec": {"minAvailable": 3}})
+        await bed.until(lambda: least(bed, "gang") == 3, PATIENCE_S, "three are enough")
+        ungated(bed, a_pod("second", cpu=1, priorityClassName="urgent"))
         await bed.until(lambda: len(bed.bound("gang")) == 3, PATIENCE_S, "one member makes room")
-        await bed.until(lambda: runs(bed, "urgent"), 2 * PATIENCE_S, "the urgent pod runs")
+        await bed.until(lambda: runs(bed, "second"), 2 * PATIENCE_S, "the urgent pod runs")
         assert len(bed.bound("gang")) == 3
+
+
+def least(bed: Bed, job: str) -> int:
+    """Return the minimum of a Job's PodGroup."""
+    number: int = (bed.pod_group(job) or {})["spec"]["minMember"]
+    return number
 
 
 @contextmanager

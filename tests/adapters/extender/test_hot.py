@@ -16,6 +16,7 @@ from extender import wire
 from extender.hot import BAD_REQUEST, BODY_LIMIT, VERBS, HotPath, Message, Receive, Scope, Send
 from pumice.core.ids import PodUid
 from tests.effort import examples
+from tests.fakeapi import eventually
 
 BINDING = {"PodName": "p", "PodNamespace": "ns", "PodUID": "u1", "Node": "n1"}
 UNREADABLE = {"error": "the body is not what the verb takes"}
@@ -263,3 +264,33 @@ async def test_a_caller_that_hangs_up_ends_the_wait() -> None:
     verbs = Recorded(wait=True)
     assert await ask(HotPath(verbs, the_rest), "/bind", body(BINDING)) is None
     assert verbs.lost.is_set()
+
+
+async def test_a_request_that_the_server_ends_ends_the_wait() -> None:
+    verbs = Recorded(wait=True)
+    never = asyncio.Event()
+    sent: list[Message] = []
+    asked: Iterator[Message] = iter([{"type": "http.request", "body": body(BINDING)}])
+
+    async def receive() -> Message:
+        if (request := next(asked, None)) is None:
+            await never.wait()
+        return request or {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    app = HotPath(verbs, the_rest)
+    scope = {"type": "http", "method": "POST", "path": "/bind"}
+    request = asyncio.create_task(app(scope, receive, send))
+    await eventually(lambda: _has(verbs.asked))
+    request.cancel()
+    await asyncio.wait({request})
+
+    assert request.cancelled()
+    assert verbs.lost.is_set()
+    assert sent == []
+
+
+async def _has(things: list[tuple[str, str]]) -> bool:
+    return bool(things)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Literal
 
 import pytest
+import trustme
 
 from pumice.kube.client import Client
-from pumice.kube.errors import Disconnected
+from pumice.kube.errors import Disconnected, TooManyRequests
 from pumice.kube.resources import CONFIG_MAPS
 from pumice.kube.transport import Credentials, HttpTransport, Request
 
@@ -42,11 +45,12 @@ class Peer:
 
 
 @asynccontextmanager
-async def serving(script: Script) -> AsyncIterator[Peer]:
+async def serving(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIterator[Peer]:
     peer = Peer(script)
-    server = await asyncio.start_server(peer.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(peer.serve, "127.0.0.1", 0, ssl=tls)
     async with server:
-        peer.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        scheme = "https" if tls else "http"
+        peer.url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         yield peer
 
 
@@ -69,22 +73,68 @@ def answer(data: bytes, *, close: bool = False) -> Script:
     return script
 
 
-async def test_connections_are_kept_and_headers_sent() -> None:
+Asked = tuple[Literal["GET", "POST"], bytes | None]
+ASKED: dict[str, Asked] = {"a read": ("GET", None), "a write": ("POST", b"")}
+read_or_write = pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED.keys())
+
+
+@read_or_write
+async def test_connections_are_kept_and_headers_sent(asked: Asked) -> None:
+    method, body = asked
+
     async def token() -> str:
         return "Bearer secret"
 
     async with serving(answer(OK)) as peer:
-        transport = HttpTransport(Credentials(peer.url, token=token), "pumice-test")
+        transport = HttpTransport(Credentials(f"{peer.url}/behind/", token=token), "pumice-test")
         async with Client(transport) as client:
             for _ in range(3):
-                assert await client.call("GET", "/x") == b"{}"
+                assert await client.call(method, "/x?y=%20", body) == b"{}"
     assert peer.connections == 1
-    for header in (
+    first, *rest = peer.heads[0].removesuffix(b"\r\n\r\n").split(b"\r\n")
+    assert first == f"{method} /behind/x?y=%20 HTTP/1.1".encode()
+    assert set(rest) >= {
+        b"Host: " + peer.url.removeprefix("http://").encode(),
         b"Authorization: Bearer secret",
         b"User-Agent: pumice-test",
-        b"Accept-Encoding: identity",
-    ):
-        assert header in peer.heads[0]
+        b"Accept: application/json",
+    }
+
+
+async def test_answers_come_as_they_are_where_no_network_lies_between() -> None:
+    async with serving(answer(OK)) as peer, Client(HttpTransport(Credentials(peer.url))) as client:
+        await client.call("GET", "/x")
+    assert b"Accept-Encoding: identity" in peer.heads[0]
+
+
+async def test_writes_say_what_they_carry() -> None:
+    async with serving(answer(OK)) as peer, Client(HttpTransport(Credentials(peer.url))) as client:
+        await client.call("PATCH", "/x", b"", content_type="application/merge-patch+json")
+    assert b"Content-Type: application/merge-patch+json\r\nContent-Length: 0" in peer.heads[0]
+
+
+@read_or_write
+async def test_a_server_is_known_by_the_name_that_it_should_have(asked: Asked) -> None:
+    authority = trustme.CA()
+    theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("api.internal").configure_cert(theirs)
+    authority.configure_trust(ours)
+    async with serving(answer(OK), theirs) as peer:
+        named = HttpTransport(Credentials(peer.url, ours, server_name="api.internal"))
+        async with Client(named) as client:
+            assert await client.call(asked[0], "/x", asked[1]) == b"{}"
+        async with Client(HttpTransport(Credentials(peer.url, ours))) as client:
+            with pytest.raises(Disconnected, match="certificate verify failed"):
+                await client.call(asked[0], "/x", asked[1])
+
+
+@read_or_write
+async def test_a_proxy_is_asked(asked: Asked) -> None:
+    async with serving(answer(OK)) as proxy:
+        transport = HttpTransport(Credentials("http://api.invalid", proxy=proxy.url))
+        async with Client(transport) as client:
+            assert await client.call(asked[0], "/x", asked[1]) == b"{}"
+    assert proxy.heads[0].startswith(f"{asked[0]} http://api.invalid/x HTTP/1.1".encode())
 
 
 BROKEN = {
@@ -95,28 +145,31 @@ BROKEN = {
 }
 
 
+@read_or_write
 @pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN.keys())
-async def test_disconnected_when(data: bytes) -> None:
+async def test_disconnected_when(data: bytes, asked: Asked) -> None:
     async with talking(answer(data, close=True)) as client:
         with pytest.raises(Disconnected):
-            await client.call("POST", "/x", b"{}")
+            await client.call(asked[0], "/x", asked[1])
 
 
-async def test_nobody_there() -> None:
+@read_or_write
+async def test_nobody_there(asked: Asked) -> None:
     async with serving(answer(OK)) as peer:
         url = peer.url
     async with Client(HttpTransport(Credentials(url))) as client:
         with pytest.raises(Disconnected):
-            await client.get(CONFIG_MAPS, "default", "m")
+            await client.call(asked[0], "/x", asked[1])
 
 
-async def test_a_server_that_does_not_answer_in_time() -> None:
+@read_or_write
+async def test_a_server_that_does_not_answer_in_time(asked: Asked) -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
     async with serving(silent) as peer, Client(HttpTransport(Credentials(peer.url))) as client:
         with pytest.raises(Disconnected):
-            await client.call("GET", "/x", total_s=0.05)
+            await client.call(asked[0], "/x", asked[1], total_s=0.05)
 
 
 async def test_a_watch_that_falls_silent() -> None:
@@ -153,11 +206,21 @@ async def test_a_watch_left_in_the_middle_gives_its_connection_up() -> None:
             await gone.wait()
 
 
-async def test_redirects_are_not_followed() -> None:
+@read_or_write
+async def test_a_server_that_has_enough_says_when_to_come_back(asked: Asked) -> None:
+    data = b"HTTP/1.1 429 Too Many\r\nretry-after: 7\r\nContent-Length: 2\r\n\r\n{}"
+    async with talking(answer(data)) as client:
+        with pytest.raises(TooManyRequests) as refused:
+            await client.call(asked[0], "/x", asked[1])
+    assert refused.value.retry_after_s == 7
+
+
+@read_or_write
+async def test_redirects_are_not_followed(asked: Asked) -> None:
     data = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
     async with serving(answer(data)) as peer:
         transport = HttpTransport(Credentials(peer.url))
-        got = await transport.send(Request("GET", "/x"))
+        got = await transport.send(Request(asked[0], "/x", asked[1]))
         assert got.status == 302
         got.close()
         await transport.close()
