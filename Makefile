@@ -23,11 +23,11 @@ demo: controlplane ## Show two gangs sharing a cluster, in under a minute
 
 .PHONY: test
 test: controlplane ## Unit tests, and the acceptance tests in their short form
-	@PUMICE_LENGTH=short $(BIN)/python -m pytest
+	@PUMICE_LENGTH=short $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 .PHONY: unit
 unit: $(INSTALLED) ## Tests without cluster and network
-	@$(BIN)/python -m pytest -m "not cluster" -n 4 --dist worksteal
+	@$(BIN)/python -m pytest -m "not cluster" -n 3 --dist worksteal
 
 .PHONY: e2e
 e2e: controlplane ## Everything, the acceptance tests at full counts

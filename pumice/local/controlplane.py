@@ -63,6 +63,7 @@ class ControlPlane:
         self._binaries = binary_directory
         self._authority = Authority()
         self._pairs: dict[str, Pair] = {}
+        self._apis: dict[str, Api] = {}
         self._data = Path(tempfile.mkdtemp(prefix="pumice-etcd-", dir=_fast_directory()))
         for part in ("logs", "certs", "kubeconfigs"):
             (self.directory / part).mkdir(parents=True, exist_ok=True)
@@ -86,7 +87,8 @@ class ControlPlane:
 
     def stop(self, *, keep: bool = False) -> None:
         """Kill everything; the directory with the logs goes too unless it is to be kept."""
-        self.api.close()
+        for api in self._apis.values():
+            api.close()
         self.processes.close()
         self.ports.close()
         shutil.rmtree(self._data, ignore_errors=True)
@@ -135,8 +137,11 @@ class ControlPlane:
         return self._authority.server(name, HOSTS).write(self.certs, name)
 
     def api_as(self, user: str) -> Api:
-        """Return a client that acts as the user."""
-        return Api(self.server, self._authority.cert, self.pair(user), self.certs)
+        """Return a client that acts as the user; it is closed with the control plane."""
+        if user not in self._apis:
+            pair = self.pair(user)
+            self._apis[user] = Api(self.server, self._authority.cert, pair, self.certs)
+        return self._apis[user]
 
     def binary(self, name: str) -> Path:
         """Return the path of one of the built programs."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -369,8 +368,7 @@ def asked(plane: ControlPlane, user: str, kind: str, spec: Object) -> Object:
     """Return the API server's answer to what a user may do."""
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
     path = f"/apis/authorization.k8s.io/v1/{kind.lower()}s"
-    with closing(plane.api_as(user)) as api:
-        answer: Object = api.post(path, body)
+    answer: Object = plane.api_as(user).post(path, body)
     return answer
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -18,7 +17,6 @@ from typing import Any, Self
 import pytest
 from aiohttp import web
 
-from pumice.local.api import Api
 from pumice.local.controlplane import ControlPlane
 from pumice.local.errors import ApiError
 from pumice.local.install import apply, documents
@@ -112,8 +110,7 @@ class Stage:
         meta = {"name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
         target = {"kind": "Node", "name": self.nodes[node]}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
-        with as_user(self.plane, user) as api:
-            api.post(f"{PODS}/{meta['name']}/binding", body)
+        self.plane.api_as(user).post(f"{PODS}/{meta['name']}/binding", body)
 
     def clear(self) -> None:
         """Delete all pods and groups, and wait until they are gone."""
@@ -124,16 +121,6 @@ class Stage:
             with_pods.wait(lambda found: not found, 30, "no pods")
         finally:
             with_pods.stop()
-
-
-@contextmanager
-def as_user(plane: ControlPlane, user: str) -> Iterator[Api]:
-    """Yield a client of one user."""
-    api = plane.api_as(user)
-    try:
-        yield api
-    finally:
-        api.close()
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +229,8 @@ async def test_a_delete_by_the_extender_is_objected_to_though_its_roles_forbid_i
 ) -> None:
     async with stage.auditor() as auditor:
         (pod,) = stage.gang(1)
-        with as_user(stage.plane, EXTENDER) as api, pytest.raises(ApiError, match="forbidden"):
+        api = stage.plane.api_as(EXTENDER)
+        with pytest.raises(ApiError, match="forbidden"):
             api.delete(f"{PODS}/{pod['metadata']['name']}")
 
         assert await objections(auditor) == ["D"]
@@ -252,11 +240,10 @@ async def test_an_eviction_by_the_extender_needs_a_decision(stage: Stage) -> Non
     async with stage.auditor() as auditor:
         decided, undecided = stage.gang(2)
         stage.extender.victims.append(decided["metadata"]["uid"])
-        with as_user(stage.plane, EXTENDER) as api:
-            for pod in (decided, undecided):
-                meta = {"name": pod["metadata"]["name"], "namespace": "default"}
-                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
-                api.post(f"{PODS}/{meta['name']}/eviction", body)
+        for pod in (decided, undecided):
+            meta = {"name": pod["metadata"]["name"], "namespace": "default"}
+            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
+            stage.plane.api_as(EXTENDER).post(f"{PODS}/{meta['name']}/eviction", body)
 
         assert await objections(auditor) == ["D"]
         name = undecided["metadata"]["name"]
@@ -297,9 +284,8 @@ async def test_a_patch_that_changes_nothing_is_objected_to(stage: Stage) -> None
     condition = {"type": "PodScheduled", "status": "False", "reason": "Why", "message": "so"}
     async with stage.auditor() as auditor:
         (pod,) = stage.gang(1)
-        with as_user(stage.plane, EXTENDER) as api:
-            path = f"{PODS}/{pod['metadata']['name']}/status"
-            for _ in range(2):
-                api.patch(path, {"status": {"conditions": [condition]}})
+        path = f"{PODS}/{pod['metadata']['name']}/status"
+        for _ in range(2):
+            stage.plane.api_as(EXTENDER).patch(path, {"status": {"conditions": [condition]}})
 
         assert await objections(auditor) == ["F"]

@@ -96,6 +96,6 @@ async def test_a_death_at_any_step_makes_no_difference(life: Life) -> None:
             got["status"]["retryCount"] = want["status"]["retryCount"]
             got["status"]["conditions"] = want["status"]["conditions"]
         assert got == want, f"after {writes} writes"
-        writes += stride(4)
+        writes += stride(6)
 
     assert writes > 8, "the life has steps to die at"

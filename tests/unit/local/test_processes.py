@@ -43,7 +43,7 @@ def wait_until_gone(pids: list[int], timeout_s: float = 10) -> None:
 
 
 def test_output_goes_to_the_log_of_the_name(processes: Processes) -> None:
-    processes.start("greeter", [sys.executable, "-c", ANSWER, "hello"])
+    processes.start("greeter", ["sh", "-c", "echo hello; exec sleep 60"])
     processes.wait_ready("greeter", lambda: processes.tail("greeter") == "hello", 10)
     assert processes.log("greeter").read_text() == "hello\n"
 
