@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import msgspec
 
 from pumice.core import names
 from pumice.core.api.core import (
@@ -20,6 +23,7 @@ from pumice.core.api.core import (
 from pumice.core.api.meta import ObjectMeta, OwnerReference, Quantity
 from pumice.core.api.scheduling import (
     Guarantee,
+    NetworkTopology,
     PodGroup,
     PodGroupCondition,
     PodGroupPhase,
@@ -31,6 +35,7 @@ from pumice.core.api.scheduling import (
     QueueStatus,
     SubGroupPolicy,
 )
+from pumice.core.api.topology import HyperNode
 from pumice.core.cluster import Cluster
 from pumice.core.conf import FLAGS, Arguments, Configuration, PluginOption
 from pumice.core.ids import PodUid
@@ -128,6 +133,7 @@ def a_group(
     resources: str | None = None,
     priority: str = "",
     policies: Sequence[SubGroupPolicy] = (),
+    topology: NetworkTopology | None = None,
     created: int = 0,
     conditions: Sequence[PodGroupCondition] = (),
     namespace: str = "ns",
@@ -145,6 +151,7 @@ def a_group(
             queue=queue,
             priority_class_name=priority,
             min_resources=None if resources is None else dict(amounts(resources)),
+            network_topology=topology,
             sub_group_policy=list(policies) or None,
         ),
         status=PodGroupStatus(phase=phase, conditions=list(conditions) or None),
@@ -164,6 +171,7 @@ def a_job(
     created: int | None = None,
     on: Sequence[str] = (),
     role: str = "",
+    topology: NetworkTopology | None = None,
 ) -> list[PodGroup | Pod]:
     """Return a group and its `n` pods `<name>-0`...; those with a node in `on` run there."""
     age = next(_serial) % 3600 if created is None else created
@@ -174,6 +182,7 @@ def a_job(
         phase=phase,
         resources=resources,
         priority=priority,
+        topology=topology,
         created=age,
     )
     places = [*on, *[""] * (n - len(on))]
@@ -216,7 +225,35 @@ def a_priority_class(name: str, value: int, *, default: bool = False) -> Priorit
     return PriorityClass(metadata=ObjectMeta(name=name), value=value, global_default=default)
 
 
-Thing = Node | Pod | PodGroup | Queue | PriorityClass
+def a_hypernode(name: str, tier: int, *members: str, tier_name: str = "") -> HyperNode:
+    """Return a HyperNode; a member is a node, or a HyperNode where it begins with `@`."""
+    listed = [
+        {
+            "type": "HyperNode" if member.startswith("@") else "Node",
+            "selector": {"exactMatch": {"name": member.removeprefix("@")}},
+        }
+        for member in members
+    ]
+    spec = {"tier": tier, "tierName": tier_name, "members": listed or None}
+    return msgspec.convert({"metadata": {"name": name, "uid": name}, "spec": spec}, HyperNode)
+
+
+def hypernodes(**members: str) -> list[HyperNode]:
+    """Return HyperNodes by name, as `s0="1 n1 n2", s1="2 @s0"`: the tier, then the members."""
+    words = {name: text.split() for name, text in members.items()}
+    return [a_hypernode(name, int(tier), *rest) for name, (tier, *rest) in words.items()]
+
+
+def within(tier: int | str, mode: Literal["hard", "soft"] = "hard") -> NetworkTopology:
+    """Return a bound by the number of a tier or by its name."""
+    if isinstance(tier, str):
+        return NetworkTopology(mode, highest_tier_name=tier)
+    return NetworkTopology(mode, highest_tier_allowed=tier)
+
+
+SOFT = NetworkTopology("soft")
+
+Thing = Node | Pod | PodGroup | Queue | PriorityClass | HyperNode
 
 
 def a_cluster(
@@ -247,6 +284,8 @@ def show(cluster: Cluster, thing: Thing) -> None:
             cluster.set_queue(thing)
         case PriorityClass():
             cluster.set_priority_class(thing)
+        case HyperNode():
+            cluster.set_hypernode(thing)
 
 
 def _flatten(things: Iterable[Thing | Iterable[Thing]]) -> Iterable[Thing]:

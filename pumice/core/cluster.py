@@ -22,8 +22,11 @@ import numpy as np
 from pumice.core import names
 from pumice.core.api.core import Node, Pod, PriorityClass
 from pumice.core.api.scheduling import PodGroup, Queue
+from pumice.core.api.topology import HyperNode
 from pumice.core.consistency import differing_jobs, differing_nodes
 from pumice.core.ids import JobKey, PodUid
+from pumice.core.model.columns import Columns
+from pumice.core.model.hypernodes import HyperTree, hyper_tree
 from pumice.core.model.inputs import Inputs
 from pumice.core.model.jobs import JobInfo, Terms
 from pumice.core.model.nodes import NodeInfo, NodeTable, allocatable
@@ -72,6 +75,9 @@ class Cluster:
         self._dismissed: set[PodUid] = set()
         self._promised: dict[PodUid, str] = {}
         self._classes: dict[str, PriorityClass] = {}
+        self._hypernodes: dict[str, HyperNode] = {}
+        #: the tree of the HyperNodes, and the columns that it is over
+        self._tree: tuple[HyperTree, Columns] | None = None
         self._label_keys: frozenset[str] = frozenset()
         self._population = Population()
         self._usage = QueueUsage()
@@ -246,7 +252,7 @@ class Cluster:
             self.nodes.charge(task, -1.0)
             self._population.add(task, -1)
 
-    # Nodes, groups, queues, priority classes.
+    # Nodes, groups, queues, priority classes, HyperNodes.
 
     def set_node(self, node: Node) -> None:
         """Take over a node as it is now."""
@@ -319,6 +325,24 @@ class Cluster:
         """Forget a priority class."""
         if self._classes.pop(name, None) is not None:
             self._reprioritise()
+
+    def set_hypernode(self, hypernode: HyperNode) -> None:
+        """Take over a HyperNode as it is now."""
+        self._hypernodes[hypernode.metadata.name] = hypernode
+        self._tree = None
+
+    def remove_hypernode(self, name: str) -> None:
+        """Forget a HyperNode."""
+        if self._hypernodes.pop(name, None) is not None:
+            self._tree = None
+
+    @property
+    def tree(self) -> HyperTree:
+        """Return the HyperNodes over the nodes as they are now; shared, and never changed."""
+        columns = self.nodes.columns
+        if self._tree is None or self._tree[1] is not columns:
+            self._tree = hyper_tree(self._hypernodes, columns), columns
+        return self._tree[0]
 
     def _reprioritise(self) -> None:
         for key, job in list(self._jobs.items()):
@@ -428,6 +452,7 @@ class Cluster:
         self._usage.settle(self._jobs)
         self._own_jobs.clear()
         self._own_nodes.clear()
+        odd = {f"hypernode {name}": fault for name, fault in self.tree.faults.items()}
         return Snapshot(
             names=self.space.names,
             nodes=self.nodes.copy(),
@@ -440,7 +465,8 @@ class Cluster:
             spared=spared,
             default_queue=self.default_queue,
             inputs=self.inputs.copy(),
-            faults=dict(self.faults),
+            faults={**self.faults, **odd},
+            tree=self.tree,
         )
 
     def _own_job(self, key: JobKey) -> JobInfo:

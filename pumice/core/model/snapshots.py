@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pumice.core.ids import JobKey, PodUid
+from pumice.core.model.hypernodes import HyperTree
 from pumice.core.model.inputs import Inputs
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.nodes import NodeTable
@@ -47,6 +48,8 @@ class Snapshot:
     #: jobs that have tasks waiting or a status that does not show what is; all others are settled
     active: frozenset[JobKey]
     population: Headcount
+    #: the HyperNodes over the columns of `nodes`
+    tree: HyperTree
     #: job -> nodes that refused a pod planned for it a while ago: none of it goes there again
     avoided: Mapping[JobKey, frozenset[str]] = field(default_factory=dict)
     #: pods that could not be evicted a while ago: they are not tried again
