@@ -14,6 +14,7 @@ from enum import Enum
 from pumice.core import names
 from pumice.core.api.core import Node, Pod
 from pumice.core.api.scheduling import PodGroup, Queue
+from pumice.core.api.topology import HyperNode
 from pumice.core.cluster import Cluster
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, Entry, Ledger, PodView, State
@@ -156,6 +157,14 @@ class Model:
         # Whatever it refused before, it may take now.
         for nodes in self.avoided.values():
             nodes.pop(name, None)
+        return Urgency.NOW
+
+    def set_hypernode(self, hypernode: HyperNode) -> Urgency:
+        """Take note of a HyperNode; how many nodes it counts is somebody else's to write."""
+        known = self.cluster.hypernodes.get(hypernode.metadata.name)
+        if known is not None and known.spec == hypernode.spec:
+            return Urgency.NEVER
+        self.cluster.set_hypernode(hypernode)
         return Urgency.NOW
 
     def _node_facts(self, name: str) -> tuple[object, bytes] | None:

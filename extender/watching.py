@@ -15,11 +15,20 @@ from extender.model import Model, Urgency
 from pumice.core.api.core import Node, Pod, PriorityClass
 from pumice.core.api.limits import PodDisruptionBudget
 from pumice.core.api.scheduling import PodGroup, Queue
+from pumice.core.api.topology import HyperNode
 from pumice.core.ids import JobKey, PodUid
 from pumice.kube.client import Client
 from pumice.kube.clock import Clock
 from pumice.kube.informer import Added, Deleted, Event, Informer, Updated
-from pumice.kube.resources import BUDGETS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
+from pumice.kube.resources import (
+    BUDGETS,
+    HYPERNODES,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES,
+)
 
 
 def _nothing(_: Any) -> None:
@@ -36,6 +45,7 @@ class Watching:
     queues: Informer[Queue, None]
     classes: Informer[PriorityClass, None]
     budgets: Informer[PodDisruptionBudget, None]
+    hypernodes: Informer[HyperNode, None]
 
     @classmethod
     def of(
@@ -98,6 +108,14 @@ class Watching:
                     cluster.inputs.budgets.pop(key, None)
             wake(Urgency.LATER)
 
+        def hypernode(event: Event[HyperNode, None]) -> None:
+            match event:
+                case Added(_, obj) | Updated(_, obj, _):
+                    wake(model.set_hypernode(obj))
+                case Deleted(key, _, _):
+                    cluster.remove_hypernode(key)
+                    wake(Urgency.NOW)
+
         return cls(
             Informer(client, PODS, pod, project=_nothing, clock=clock),
             Informer(client, NODES, node, project=_nothing, clock=clock),
@@ -105,11 +123,20 @@ class Watching:
             Informer(client, QUEUES, queue, project=_nothing, clock=clock),
             Informer(client, PRIORITY_CLASSES, priority_class, project=_nothing, clock=clock),
             Informer(client, BUDGETS, budget, project=_nothing, clock=clock),
+            Informer(client, HYPERNODES, hypernode, project=_nothing, clock=clock),
         )
 
     def all(self) -> list[Informer[Any, None]]:
         """Return the informers, those first that others refer to."""
-        return [self.nodes, self.queues, self.classes, self.budgets, self.groups, self.pods]
+        return [
+            self.nodes,
+            self.hypernodes,
+            self.queues,
+            self.classes,
+            self.budgets,
+            self.groups,
+            self.pods,
+        ]
 
     def missing(self) -> str:
         """Say which caches are not synced yet, "" when all are."""

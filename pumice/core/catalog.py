@@ -23,6 +23,7 @@ _PLUGINS: Final = {
     "drf": "Drf",
     "extender": "Extender",
     "gang": "Gang",
+    "network-topology-aware": "NetworkTopologyAware",
     "nodegroup": "NodeGroup",
     "nodeorder": "NodeOrder",
     "numa-aware": "NumaAware",

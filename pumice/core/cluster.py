@@ -75,7 +75,7 @@ class Cluster:
         self._dismissed: set[PodUid] = set()
         self._promised: dict[PodUid, str] = {}
         self._classes: dict[str, PriorityClass] = {}
-        self._hypernodes: dict[str, HyperNode] = {}
+        self.hypernodes: dict[str, HyperNode] = {}
         #: the tree of the HyperNodes, and the columns that it is over
         self._tree: tuple[HyperTree, Columns] | None = None
         self._label_keys: frozenset[str] = frozenset()
@@ -328,12 +328,12 @@ class Cluster:
 
     def set_hypernode(self, hypernode: HyperNode) -> None:
         """Take over a HyperNode as it is now."""
-        self._hypernodes[hypernode.metadata.name] = hypernode
+        self.hypernodes[hypernode.metadata.name] = hypernode
         self._tree = None
 
     def remove_hypernode(self, name: str) -> None:
         """Forget a HyperNode."""
-        if self._hypernodes.pop(name, None) is not None:
+        if self.hypernodes.pop(name, None) is not None:
             self._tree = None
 
     @property
@@ -341,7 +341,7 @@ class Cluster:
         """Return the HyperNodes over the nodes as they are now; shared, and never changed."""
         columns = self.nodes.columns
         if self._tree is None or self._tree[1] is not columns:
-            self._tree = hyper_tree(self._hypernodes, columns), columns
+            self._tree = hyper_tree(self.hypernodes, columns), columns
         return self._tree[0]
 
     def _reprioritise(self) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from pumice.core.conf import PluginOption
 from pumice.core.model.jobs import JobInfo, SubJob
@@ -115,11 +115,13 @@ class BatchNodeOrder:
     A score that depends on the candidates as a whole, or on where other tasks are.
 
     `score(cls, at)` answers for the candidates in the columns `at`. Classes that it applies to
-    are placed one task at a time.
+    are placed one task at a time, unless `differs` says that among such candidates, all nodes where
+    none are given, every one scores the same, whatever is placed on them.
     """
 
     applies: Callable[[TaskClass], bool]
     score: Callable[[TaskClass, Ints], Floats]
+    differs: Callable[[TaskClass, Ints | None], bool] = lambda cls, at: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,14 @@ Enqueueable = Callable[[JobInfo], tuple[Vote, Reason | None]]
 
 Gradients = list[list[str]]
 """HyperNodes to try, those of one list as equals, the lists one after the other."""
+
+Purpose = Literal["allocate", "evict"]
+"""What hypernodes are tried for: to find room in them, or to make some."""
+
+SubJobGradients = Callable[[JobInfo, SubJob | None, str, Purpose], Gradients]
+"""(job, its sub-job or None where it is its own, hypernode to stay within, purpose)."""
+
+HyperNodeOrder = Callable[[JobInfo, SubJob | None, Sequence[str]], Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,15 +327,16 @@ class Points:
     )
     #: scores by node, floored, then reduced over all candidates
     node_map: Point[BatchNodeOrder] = field(default_factory=lambda: Point("enableNodeOrder"))
-    hyper_node_order: Point[Callable[[SubJob, Sequence[str]], Sequence[float]]] = field(
+    #: (job, its sub-job or None where it is its own, hypernodes) -> their scores
+    hyper_node_order: Point[HyperNodeOrder] = field(
         default_factory=lambda: Point("enabledHyperNodeOrder")
     )
     #: (job, hypernode to stay within, purpose)
-    hyper_node_gradient_for_job: Point[Callable[[JobInfo, str, str], Gradients]] = field(
+    hyper_node_gradient_for_job: Point[Callable[[JobInfo, str, Purpose], Gradients]] = field(
         default_factory=lambda: Point("enabledHyperNodeGradient")
     )
-    hyper_node_gradient_for_sub_job: Point[Callable[[JobInfo, SubJob, str, str], Gradients]] = (
-        field(default_factory=lambda: Point("enabledHyperNodeGradient"))
+    hyper_node_gradient_for_sub_job: Point[SubJobGradients] = field(
+        default_factory=lambda: Point("enabledHyperNodeGradient")
     )
 
     def arrange(self, tiers: Sequence[Sequence[PluginOption]]) -> None:

@@ -48,6 +48,33 @@ class Limit:
     numbers: Mapping[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Cramped:
+    """A HyperNode that could not hold a gang."""
+
+    #: how many of the tasks found a node in it
+    found: int = 0
+    #: the resource that it lacks as a whole, where there was no need to look at its nodes; what
+    #: the tasks ask for of that and what is free, in units
+    short: str = ""
+    asked: float = 0.0
+    free: float = 0.0
+
+
+@dataclass(slots=True)
+class Confinement:
+    """The HyperNodes in which a gang, or a sub-group of it, was to be placed as a whole."""
+
+    #: the highest tier that it may span, as it names it
+    tier: str
+    #: the sub-job; empty for a job that is its own
+    part: str
+    #: how many tasks had to find a node together
+    wanted: int
+    #: HyperNode -> why it could not hold them
+    tried: dict[str, Cramped] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Trouble:
     """What kept a job's tasks from being placed in this session."""
@@ -68,3 +95,5 @@ class Trouble:
     over_limit: dict[str, Limit] = field(default_factory=dict)
     #: numbers compared, by name
     numbers: dict[str, float] = field(default_factory=dict)
+    #: what was tried for a job that is bound to HyperNodes
+    confined: Confinement | None = None

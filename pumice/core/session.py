@@ -22,6 +22,7 @@ from pumice.core import voting
 from pumice.core.catalog import action_named, plugin_named
 from pumice.core.closing import Closing, Findings
 from pumice.core.conf import Arguments, Configuration
+from pumice.core.domains import Domains
 from pumice.core.extension import (
     Enqueueable,
     Event,
@@ -30,6 +31,7 @@ from pumice.core.extension import (
     Gradients,
     Point,
     Points,
+    Purpose,
     SortKey,
     Vote,
 )
@@ -348,21 +350,38 @@ class Session:
         for reserve in self.points.reserved_nodes:
             reserve()
 
-    def gradients(self, job: JobInfo, within: str, purpose: str) -> Gradients:
-        """Return the hypernodes to try for a job, by the first plugin that has a say."""
+    # HyperNodes.
+
+    @cached_property
+    def domains(self) -> Domains:
+        """Return the HyperNodes, kept up to date from the first time that they are asked for."""
+        return Domains(self.snapshot.tree, self.space)
+
+    def gradients(self, job: JobInfo, within: str, purpose: Purpose) -> Gradients:
+        """
+        Return the hypernodes to try for a job, by the first plugin that has a say.
+
+        Where none has, they are those that keep a hard bound.
+        """
         functions = self.points.hyper_node_gradient_for_job.all
-        return functions[0](job, within, purpose) if functions else [[within]]
+        if functions:
+            return functions[0](job, within, purpose)
+        return self.domains.gradients(job, None, within)
 
     def sub_job_gradients(
-        self, job: JobInfo, sub_job: SubJob, within: str, purpose: str
+        self, job: JobInfo, sub_job: SubJob | None, within: str, purpose: Purpose
     ) -> Gradients:
-        """Return the hypernodes to try for a sub-job."""
+        """Return the hypernodes to try for a sub-job, or for a job that is its own."""
         functions = self.points.hyper_node_gradient_for_sub_job.all
-        return functions[0](job, sub_job, within, purpose) if functions else [[within]]
+        if functions:
+            return functions[0](job, sub_job, within, purpose)
+        return self.domains.gradients(job, sub_job, within)
 
-    def hyper_node_scores(self, sub_job: SubJob, hypernodes: Sequence[str]) -> list[float]:
-        """Return the summed scores of hypernodes for a sub-job."""
-        rows = [order(sub_job, hypernodes) for order in self.points.hyper_node_order]
+    def hyper_node_scores(
+        self, job: JobInfo, sub_job: SubJob | None, hypernodes: Sequence[str]
+    ) -> list[float]:
+        """Return the summed scores of hypernodes for a sub-job, or a job that is its own."""
+        rows = [order(job, sub_job, hypernodes) for order in self.points.hyper_node_order]
         return [sum(column) for column in zip(*rows, strict=True)] or [0.0] * len(hypernodes)
 
     # The end.

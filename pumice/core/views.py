@@ -62,12 +62,15 @@ class Views:
         self.points = points
         self.names = names
         self._avoided = avoided
+        #: the task that was asked for last; what scores nodes by where its kin are looks here
+        self.subject: Task | None = None
         self._verdicts: dict[Signature | TaskClass, Verdict] = {}
         self._classes: dict[tuple[TaskClass, tuple[Hashable, ...]], TaskClass] = {}
         self._views: dict[tuple[TaskClass, frozenset[str]], ClassView] = {}
 
     def of_task(self, task: Task) -> ClassView:
         """Return the view of a task, which it shares with all that no plugin tells apart."""
+        self.subject = task
         return self.of(self.distinct(task), task.job)
 
     def distinct(self, task: Task) -> TaskClass:
@@ -132,11 +135,8 @@ class ClassView:
         self._live = [p for p in points.live_predicate if p.applies(cls)]
         self._batch = [o for o in points.batch_node_order if o.applies(cls)]
         self._maps = [o for o in points.node_map if o.applies(cls)]
-        #: whether many tasks may be placed at once, with the result of one after the other
-        self.grouped = (
-            cls.signature.node_only
-            and not (self._live or self._batch or self._maps)
-            and not points.best_node
+        self._alike = (
+            cls.signature.node_only and not (self._live or self._maps) and not points.best_node
         )
         #: why no node may be asked at all
         self.refused = next((r for p in points.pre_predicate if (r := p(cls))), None)
@@ -149,23 +149,27 @@ class ClassView:
         self._errors: tuple[int, FitErrors] | None = None
         self._curable: Bools | None = None
 
-    # Placing on what is idle.
+    # Placing on what is idle. Where columns `within` are given no others are looked at.
 
-    def picks(self, m: int) -> Sequence[int]:
+    def groups(self, within: Ints | None = None) -> bool:
+        """Return whether many tasks may be placed at once, as if one after the other."""
+        return self._alike and not any(o.differs(self.cls, within) for o in self._batch)
+
+    def picks(self, m: int, within: Ints | None = None) -> Sequence[int]:
         """
         Return the columns on which the next tasks go, at most `m`, in order.
 
-        Fewer mean that no idle node is left after them. A class that is not `grouped` must be
-        asked for one at a time.
+        Fewer mean that no idle node is left after them. Where the class does not go in `groups`
+        it must be asked for one at a time.
         """
         if m <= 0 or self.refused is not None:
             return ()
-        if not self.grouped:
-            return self._pick_among_all()
-        if m == 1:
+        if not self.groups(within):
+            return self._pick_among(within)
+        if m == 1 and within is None:
             return self._next()
         self._refresh()
-        picks: list[int] = self._greedy(m).tolist()
+        picks: list[int] = self._greedy(m, within).tolist()
         return picks
 
     def _next(self) -> Sequence[int]:
@@ -190,12 +194,19 @@ class ClassView:
         self._ahead_from = at + 1
         return (self._ahead.pop(),) if self._ahead else ()
 
-    def _greedy(self, m: int) -> Ints:
-        return greedy(self._first, self._copies, m, self._score, fills=self._fills)
+    def _greedy(self, m: int, within: Ints | None = None) -> Ints:
+        if within is None:
+            return greedy(self._first, self._copies, m, self._score, fills=self._fills)
 
-    def _pick_among_all(self) -> Sequence[int]:
+        def score(at: Ints, copies: Ints) -> Floats:
+            return self._score(within[at], copies)
+
+        first, copies = self._first[within], self._copies[within]
+        return within[greedy(first, copies, m, score, fills=self._fills)]
+
+    def _pick_among(self, within: Ints | None) -> Sequence[int]:
         self._refresh()
-        mask = self._first > -np.inf
+        mask = only(self._first > -np.inf, within)
         for predicate in self._live:
             mask &= predicate.check(self.cls).mask
         return self._best(np.flatnonzero(mask), self._first)
@@ -225,9 +236,11 @@ class ClassView:
 
     # Placing on what will be idle.
 
-    def promise(self) -> Sequence[int]:
+    def promise(self, within: Ints | None = None) -> Sequence[int]:
         """Return the column of the best candidate, idle or not; none where there is none."""
-        return self.best_candidate() if self.has_future() else ()
+        if self.refused is not None or not self.has_future():
+            return ()
+        return self._best_of(only(self.candidates(), within))
 
     def best_candidate(self) -> Sequence[int]:
         """Return the column of the best candidate, whether or not anything is on its way out."""
@@ -237,11 +250,11 @@ class ClassView:
         """Return whether anything is on its way out at all."""
         return bool(self._nodes.releasing.any())
 
-    def free_of_resources(self) -> Sequence[int]:
+    def free_of_resources(self, within: Ints | None = None) -> Sequence[int]:
         """Return the best node by predicates alone, for a task that asks for nothing."""
         if self.refused is not None:
             return ()
-        mask = self._static.mask & self._room_mask()
+        mask = only(self._static.mask & self._room_mask(), within)
         for predicate in self._live:
             mask &= predicate.check(self.cls).mask
         return self._best_of(mask)
@@ -289,17 +302,21 @@ class ClassView:
 
     # Why there is no node.
 
-    def errors(self, *, resources: bool = True) -> FitErrors:
-        """Return why no node takes a task, as things stand."""
+    def errors(
+        self, *, resources: bool = True, within: Ints | None = None, hypernode: str = ""
+    ) -> FitErrors:
+        """Return why no node takes a task, as things stand; `hypernode` is the name of `within`."""
         at = len(self._changed)
-        if self._errors is not None and self._errors[0] == at and resources:
-            return self._errors[1]
-        n = len(self._nodes)
+        known = self._errors
+        if known is not None and known[0] == at and resources and within is None:
+            return known[1]
         if self.refused is not None:
-            found = FitErrors(n, {self.refused: n} if n else {}, unresolvable=np.ones(n, bool))
+            n = len(self._nodes) if within is None else within.size
+            everywhere = only(np.ones(len(self._nodes), bool), within)
+            found = FitErrors(n, {self.refused: n} if n else {}, "", hypernode, everywhere)
         else:
-            found = self._explain(resources=resources)
-        if resources and not self._live:
+            found = self._explain(resources, within, hypernode)
+        if resources and not self._live and within is None:
             self._errors = (at, found)
         return found
 
@@ -311,17 +328,24 @@ class ClassView:
         """
         return self._refusals(self._shortages())
 
-    def _explain(self, *, resources: bool) -> FitErrors:
+    def _explain(self, resources: bool, within: Ints | None, hypernode: str) -> FitErrors:
         short = self._shortages() if resources else {}
         reasons: dict[str, int] = {}
         hopeless = np.zeros(len(self._nodes), bool)
         for refusal in self._refusals(short):
-            _count(reasons, refusal.message, refusal.nodes)
+            refused = only(refusal.nodes, within)
+            _count(reasons, refusal.message, refused)
             if refusal.code is not Code.UNSCHEDULABLE:
-                hopeless |= refusal.nodes
+                hopeless |= refused
         room, names = self._nodes.future_idle, self._views.names
-        most = {names[row]: max(float(room[row, at].max()), 0.0) for row, at in short.items()}
-        return FitErrors(len(self._nodes), reasons, unresolvable=hopeless, most=most)
+        lacking = {row: only(at, within) for row, at in short.items()}
+        most = {
+            names[row]: max(float(room[row, at].max()), 0.0)
+            for row, at in lacking.items()
+            if at.any()
+        }
+        n = len(self._nodes) if within is None else within.size
+        return FitErrors(n, reasons, "", hypernode, hopeless, most)
 
     def _shortages(self) -> dict[int, Bools]:
         """Return by row the nodes where it is short and none before it is."""
@@ -402,6 +426,15 @@ class ClassView:
         for room in self._rooms:
             mask &= room.copies(self.cls, everywhere) >= 1
         return mask
+
+
+def only(mask: Bools, within: Ints | None) -> Bools:
+    """Return the nodes of a mask that are among some columns; all of them where none are given."""
+    if within is None:
+        return mask
+    inside = np.zeros(mask.size, bool)
+    inside[within] = mask[within]
+    return inside
 
 
 def _curable(mask: Bools, reasons: Sequence[Refusal]) -> Bools:

@@ -19,6 +19,7 @@ from pumice.core.api.core import Node, Pod, PriorityClass
 from pumice.core.api.limits import PodDisruptionBudget
 from pumice.core.api.meta import ObjectMeta, Struct, Template, Time
 from pumice.core.api.scheduling import PodGroup, Queue
+from pumice.core.api.topology import HyperNode
 
 
 class Object(Protocol):
@@ -202,6 +203,14 @@ POD_GROUPS = Resource(
 )
 QUEUES = Resource(
     "scheduling.volcano.sh/v1beta1", "Queue", "queues", Queue, namespaced=False, custom=True
+)
+HYPERNODES = Resource(
+    "topology.volcano.sh/v1alpha1",
+    "HyperNode",
+    "hypernodes",
+    HyperNode,
+    namespaced=False,
+    custom=True,
 )
 COMMANDS = Resource(
     "bus.volcano.sh/v1alpha1", "Command", "commands", Command, has_status=False, custom=True

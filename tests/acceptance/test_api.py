@@ -324,6 +324,7 @@ RIGHTS: dict[str, Rights] = {
         (CORE, "events"): ("create", "patch"),
         ("policy", "poddisruptionbudgets"): READ,
         ("scheduling.k8s.io", "priorityclasses"): READ,
+        ("topology.volcano.sh", "hypernodes"): READ,
         (VOLCANO, "podgroups"): (*READ, "patch"),
         (VOLCANO, "queues"): READ,
         (VOLCANO, "queues/status"): ("patch",),

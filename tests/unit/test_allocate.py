@@ -11,7 +11,7 @@ import pytest
 from pumice.core import names
 from pumice.core.actions.allocate import Allocate
 from pumice.core.api.core import Affinity, PodSpec, TopologySpreadConstraint
-from pumice.core.api.scheduling import NetworkTopology, PodGroup, SubGroupPolicy
+from pumice.core.api.scheduling import SubGroupPolicy
 from pumice.core.conf import Configuration
 from pumice.core.ids import JobKey
 from pumice.core.model.tasks import Status
@@ -346,15 +346,6 @@ def test_allocate(case: Case) -> None:
     assert placements(plan) == case.plan
     if case.waits is not None:
         assert waits(plan) == case.waits
-
-
-def test_a_hard_topology_waits_for_hypernodes() -> None:
-    group, *pods = a_job("j")
-    assert isinstance(group, PodGroup)
-    group.spec.network_topology = NetworkTopology(mode="hard", highest_tier_allowed=1)
-    plan = a_plan(BASIC, nodes(n="4"), group, pods)
-    assert placements(plan) == {}
-    assert "a network topology is required" in waits(plan)["j"]
 
 
 def test_beside_a_promise_the_next_task_may_find_an_idle_node() -> None:

@@ -260,7 +260,7 @@ def test_groups_equal_one_task_after_the_other(
 
     together = a_session(nodes, pods, {"predicates": {}, NAME: {}})
     view = together.views.of(classes(together)["p0"], None)
-    assert view.grouped
+    assert view.groups()
     got = list(view.picks(m))
 
     apart = a_session(nodes, pods, {"predicates": {}, NAME: {}})

@@ -272,8 +272,8 @@ SAYS = {
         [["top"]],
     ),
     "scores of hypernodes": Say(
-        put("hyper_node_order", lambda part, names: [1.0, 2.0]),
-        lambda ssn: ssn.hyper_node_scores(SubJob("s", "p", 1, 0), ["s0", "s1"]),
+        put("hyper_node_order", lambda job, part, names: [1.0, 2.0]),
+        lambda ssn: ssn.hyper_node_scores(ssn.active[0], None, ["s0", "s1"]),
         [1.0, 2.0],
         [0.0, 0.0],
     ),

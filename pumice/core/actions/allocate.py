@@ -4,7 +4,8 @@ allocate: give idle resources to the jobs that may have them.
 Queues take turns, and after each job the order of the queues is looked at again; within a queue
 jobs go in order. A job is placed in one statement. When the plugins then call it ready, the
 statement is kept, and the job waits for another turn with what is left of it; otherwise it holds
-what it was promised until the session ends, or, where even that is not enough, nothing.
+what it was promised until the session ends, or, where even that is not enough, nothing. Jobs with
+sub-groups, or that are bound to HyperNodes, are placed as `searching` has it.
 
 Ahead of all turns come the jobs for which somebody was evicted: their tasks are nominated to nodes
 that have, or will have, room for them, and nobody is to take it before.
@@ -12,10 +13,10 @@ that have, or will have, room for them, and nobody is to take it before.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 
 from pumice.core.actions.placing import Attempt
+from pumice.core.actions.searching import Search
 from pumice.core.actions.turns import Turns
 from pumice.core.actions.worksheets import Worksheet, worksheet
 from pumice.core.fitness import Limit
@@ -24,7 +25,6 @@ from pumice.core.model.jobs import JobInfo
 from pumice.core.model.queues import QueueInfo
 from pumice.core.plan import Reason
 from pumice.core.session import Session
-from pumice.core.statement import Statement
 
 NAME = "allocate"
 
@@ -66,10 +66,6 @@ def _collect(ssn: Session) -> dict[JobKey, Worksheet]:
         sheet = worksheet(ssn, job)
         if not sheet:
             continue
-        if _wants_topology(job):
-            message = "a network topology is required, and hypernodes are not ready"
-            ssn.trouble(job).message = message
-            continue
         sheets[job.key] = sheet
     return sheets
 
@@ -95,14 +91,6 @@ def _has_claim(ssn: Session, job: JobInfo, sheets: Mapping[JobKey, Worksheet]) -
 _UNASKED = Reason(NAME, "", "no enqueue action is configured")
 
 
-def _wants_topology(job: JobInfo) -> bool:
-    """Return whether the job, or a part of it, must stay within a tier of the network."""
-    if job.group.spec.network_topology is None and not job.policies:
-        return False
-    wanted = [job.group.spec.network_topology, *(p.network_topology for p in job.policies)]
-    return any(t and t.mode == "hard" and t.highest_tier_allowed is not None for t in wanted)
-
-
 def _hold(ssn: Session, queue: QueueInfo, jobs: list[JobInfo]) -> None:
     """Write down that the queue has had all that it may have."""
     limit = ssn.findings.limits.get(queue.name) or Limit(f"queue {queue.name} is overused")
@@ -114,8 +102,8 @@ def _hold(ssn: Session, queue: QueueInfo, jobs: list[JobInfo]) -> None:
 
 def _try(ssn: Session, job: JobInfo, queue: QueueInfo, sheet: Worksheet) -> bool:
     """Give a job its turn; return whether it is ready, and what was placed committed."""
-    if job.policies:
-        statement = _try_sub_jobs(ssn, job, queue, sheet)
+    if job.policies or job.group.spec.network_topology is not None:
+        statement = Search(ssn, job, queue, sheet).run()
         ready = statement is not None and ssn.is_ready(job)
     else:
         attempt = Attempt(ssn, job, None, queue, sheet.tasks, ssn.statement(), sheet.failed_roles)
@@ -123,31 +111,3 @@ def _try(ssn: Session, job: JobInfo, queue: QueueInfo, sheet: Worksheet) -> bool
     if statement is not None and ready:
         statement.commit()
     return ready
-
-
-def _try_sub_jobs(
-    ssn: Session, job: JobInfo, queue: QueueInfo, sheet: Worksheet
-) -> Statement | None:
-    """
-    Place sub-job after sub-job until the job is ready.
-
-    A sub-job that cannot be made ready gives back what it took and is out of this try; one that
-    can has another turn while it has tasks.
-    """
-    whole = ssn.statement()
-    failed: dict[str, set[str]] = defaultdict(set)
-    while sheet.sub_jobs:
-        sub_job, tasks = sheet.next_sub_job()
-        roles = failed[sub_job.id]
-        part = Attempt(ssn, job, sub_job, queue, tasks, ssn.statement(), roles).run()
-        if not part:
-            continue
-        whole.merge(part)
-        if tasks:
-            sheet.put_sub_job(ssn, job, sub_job, tasks)
-        if ssn.is_ready(job):
-            break
-    if whole and (ssn.is_ready(job) or ssn.is_pipelined(job)):
-        return whole
-    whole.discard()
-    return None

@@ -20,6 +20,7 @@ from pumice.core.model.jobs import JobInfo, SubJob
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.tasks import Status, Task
 from pumice.core.readiness import worth_continuing
+from pumice.core.resources import Ints
 from pumice.core.session import Session
 from pumice.core.statement import Statement
 from pumice.core.views import ClassView
@@ -37,6 +38,9 @@ class Attempt:
     statement: Statement
     #: roles of which a task has found no node; the others of them are not tried
     failed_roles: set[str]
+    #: the HyperNode that the tasks are to stay in, and its nodes, where these are not all
+    hypernode: str = ""
+    within: Ints | None = None
     put_off: deque[Task] = field(default_factory=deque)
     placed: int = 0
     #: how many were placed when tasks were last put off until the end
@@ -102,14 +106,14 @@ class Attempt:
 
     def _on_idle_nodes(self, view: ClassView, tasks: Sequence[Task]) -> int:
         """Allocate as many as fit; return how many."""
-        if view.grouped:
-            picks = view.picks(len(tasks))
+        if view.groups(self.within):
+            picks = view.picks(len(tasks), self.within)
             if picks:
                 self.statement.allocate(tasks[: len(picks)], picks)
                 self.placed += len(picks)
             return len(picks)
         for number, task in enumerate(tasks):
-            picks = view.picks(1)
+            picks = view.picks(1, self.within)
             if not picks:
                 return number
             self.statement.allocate([task], picks)
@@ -119,13 +123,13 @@ class Attempt:
     def _on_promised_nodes(self, view: ClassView, tasks: list[Task]) -> bool:
         """Promise the rest what is on its way out; return whether to stop."""
         for number, task in enumerate(tasks):
-            picks = view.promise()
+            picks = view.promise(self.within)
             if not picks:
                 return self._fail(view, tasks[number:])
             self.statement.pipeline([task], picks, evicted=False)
             self.placed += 1
             self.ready = self._is_ready()
-            if self.ready or not view.grouped:
+            if self.ready or not view.groups(self.within):
                 # The job was ready before; or beside this one the next may find an idle node.
                 self.tasks.extendleft(reversed(tasks[number + 1 :]))
                 return self.ready
@@ -135,6 +139,8 @@ class Attempt:
         """Place a task on the node that it is nominated to, if it still may go there."""
         i = self.ssn.nodes.index.get(task.nominated)
         if i is None or not view.allows(i, promised=True):
+            return False
+        if self.within is not None and i not in self.within:
             return False
         if view.allows(i, promised=False):
             self.statement.allocate([task], [i])
@@ -148,7 +154,7 @@ class Attempt:
         if not self.final and tasks[0].cls.signature.affinity:
             self.put_off.extend(tasks)
             return False
-        errors = view.errors()
+        errors = view.errors(within=self.within, hypernode=self.hypernode)
         trouble = self.ssn.trouble(self.job)
         trouble.tasks[tasks[0].uid] = errors
         self.failed_roles.add(tasks[0].role)

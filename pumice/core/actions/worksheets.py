@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pumice.core.model.jobs import JobInfo, SubJob
 from pumice.core.model.tasks import Status, Task
@@ -35,6 +35,15 @@ class Worksheet:
 
     def __bool__(self) -> bool:
         return bool(self.tasks or self.sub_jobs)
+
+    def copy(self) -> Worksheet:
+        """Return a worksheet of its own."""
+        rows = [(key, sub_job, deque(tasks)) for key, sub_job, tasks in self.sub_jobs]
+        return replace(self, tasks=deque(self.tasks), sub_jobs=rows)
+
+    def adopt(self, other: Worksheet) -> None:
+        """Take over what is left to do on a copy."""
+        self.tasks, self.sub_jobs = other.tasks, other.sub_jobs
 
     def next_sub_job(self) -> tuple[SubJob, deque[Task]]:
         """Take out the first sub-job."""

@@ -94,6 +94,11 @@ class NodeTable:
         return self._count
 
     @property
+    def amounts(self) -> Floats:
+        """Return the four tables in one, (4, R, N): alloc, used, releasing, pipelined; a view."""
+        return self._amounts[:, :, : self._count]
+
+    @property
     def alloc(self) -> Floats:
         """Return what the nodes offer; a view, as the other tables are."""
         return self._amounts[0, :, : self._count]
