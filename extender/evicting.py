@@ -5,9 +5,10 @@ Evicting: victims are told to go, and what they leave is held for those they go 
                        │                   │ 429                       │ 429
                        └── no longer true ─┴──── called off ◄──────────┘
 
-A decision is checked again when it is entered, and before each victim. From then on the victims
-count as on their way out and the winners as nominated, whatever the watch says, so that no session
-decides the same twice; and the winners are nominated, so that a restart does not lose their room.
+The decisions of a plan are checked again together when they are entered, and each before every
+victim. From then on the victims count as on their way out and the winners as nominated, whatever
+the watch says, so that no session decides the same twice; and the winners are nominated, so that a
+restart does not lose their room.
 
 Those whom a disruption budget covers go first. Any answer of 429 ends it there: nobody else is
 touched, the winners' room is given back, and who was refused is not asked again for `SPARED_S`.
@@ -20,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -34,7 +35,7 @@ from pumice.core.ids import PodUid
 from pumice.core.model.tasks import PREEMPTABLE_STATUSES, Status, Task
 from pumice.core.plan import Evict, Plan, Victim
 from pumice.core.plugins.pdb import Budget
-from pumice.core.resources import Floats, fits, minus, plus
+from pumice.core.resources import Floats, fits, plus
 from pumice.core.selectors import SelectorError
 from pumice.kube.clock import Clock
 from pumice.kube.errors import (
@@ -107,13 +108,10 @@ class Evictions:
     def enter(self, plan: Plan) -> int:
         """Take over the decisions of a plan that still hold; return how many."""
         self._look_after()
-        taken: dict[str, Floats] = {}
-        held = 0
-        for decision in plan.evictions:
-            if self._is_current(decision) and self._has_room(decision, taken):
-                held += 1
-                self._begin(decision)
-        return held
+        held = self._tenable(plan.evictions)
+        for decision in held:
+            self._begin(decision)
+        return len(held)
 
     def _begin(self, decision: Evict) -> None:
         for victim in decision.victims:
@@ -122,6 +120,26 @@ class Evictions:
             self._nominate(claim.uid, claim.node)
         left = {victim.uid: victim for victim in decision.victims}
         self._entered.put_nowait(Eviction(decision, left))
+
+    def _tenable(self, decisions: Sequence[Evict]) -> list[Evict]:
+        """
+        Return the decisions that hold together: what all victims leave is enough for all winners.
+
+        Where it is not, the last that wants room on the node is dropped.
+        """
+        held, going, balance = [], set[PodUid](), dict[str, Floats]()
+        for decision in decisions:
+            victims = {victim.uid for victim in decision.victims}
+            if self._is_current(decision) and self._may_go(decision) and not victims & going:
+                held.append(decision)
+                going |= victims
+                self._book(balance, decision, 1.0)
+        while (
+            late := next((d for d in reversed(held) if self._lacks(d, balance)), None)
+        ) is not None:
+            held.remove(late)
+            self._book(balance, late, -1.0)
+        return held
 
     def _is_current(self, decision: Evict) -> bool:
         """Tell whether the winners still wait for what they were promised."""
@@ -134,25 +152,31 @@ class Evictions:
                 return False
         return True
 
-    def _has_room(self, decision: Evict, taken: dict[str, Floats]) -> bool:
-        """Tell whether what the victims leave is still enough; note what is taken of it."""
-        cluster, after = self.model.cluster, dict(taken)
-        for victim in decision.victims:
-            task = self._victim(victim)
-            if task is None or task.status is Status.RELEASING:
-                return False
-            after[victim.node] = minus(after.get(victim.node, _NONE), task.cls.req)
-        for claim in decision.claims:
-            task = cluster.task(claim.uid)
-            if task is None or claim.node not in cluster.nodes.index:
-                return False
-            after[claim.node] = plus(after.get(claim.node, _NONE), task.cls.req)
-        nodes = cluster.nodes
-        for node in {claim.node for claim in decision.claims}:
-            if not fits(after[node], nodes.future(nodes.index[node])):
-                return False
-        taken.update(after)
-        return True
+    def _may_go(self, decision: Evict) -> bool:
+        """Tell whether the victims are where they were, and the winners' nodes are there."""
+        cluster = self.model.cluster
+        tasks = [self._victim(victim) for victim in decision.victims]
+        return all(task and task.status is not Status.RELEASING for task in tasks) and all(
+            claim.node in cluster.nodes.index and cluster.task(claim.uid)
+            for claim in decision.claims
+        )
+
+    def _book(self, balance: dict[str, Floats], decision: Evict, sign: float) -> None:
+        """Note by node what winners take and victims leave; a negative sign crosses it out."""
+        amounts = [(claim.uid, claim.node, sign) for claim in decision.claims]
+        amounts += [(victim.uid, victim.node, -sign) for victim in decision.victims]
+        for uid, node, factor in amounts:
+            task = self.model.cluster.task(uid)
+            if task is not None:
+                balance[node] = plus(balance.get(node, _NONE), task.cls.req * factor)
+
+    def _lacks(self, decision: Evict, balance: Mapping[str, Floats]) -> bool:
+        """Tell whether a node is too small for all that is claimed on it."""
+        nodes = self.model.cluster.nodes
+        return any(
+            not fits(balance[claim.node], nodes.future(nodes.index[claim.node]))
+            for claim in decision.claims
+        )
 
     def _victim(self, victim: Victim) -> Task | None:
         """Return a victim's task, if it is still where it was."""

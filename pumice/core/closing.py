@@ -124,12 +124,12 @@ class Closing:
         for dismissal in self.space.dismissed:
             job = self.space.jobs[dismissal.job]
             victims = tuple(
-                Victim(task.uid, task.job, task.node, reason)
-                for task, reason in dismissal.victims
-                if task.job is not None
+                Victim(task.uid, task.job, task.node, victim.reason)
+                for victim in dismissal.victims
+                if (task := victim.before).job is not None
             )
             claims = tuple(Placement(task.uid, task.node) for task in dismissal.claims)
-            yield Evict(job.key, job.uid, victims, claims, victims[0].reason.action)
+            yield Evict(job.key, job.uid, victims, claims, dismissal.action)
 
     def _placed(self, job: JobInfo, n: int) -> Reason:
         total = job.counts.total

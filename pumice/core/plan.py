@@ -94,7 +94,8 @@ class Evict:
     Victims that go for one job, and the room that it is promised with what they leave.
 
     The job starts, or has all that was missing, once its pods are where `claims` says; until
-    the victims are gone that room is nobody else's.
+    the victims are gone that room is nobody else's. It may be room that others leave: there are
+    decisions without victims, and those of one plan hold together.
     """
 
     job: JobKey

@@ -235,11 +235,14 @@ class Session:
             return (0, Reversed(self.task_key(task)))
         queues: OrderKey = ()
         if own is not None:
-            queue, own_queue = self.queues[job.queue], self.queues[own.queue]
-            keys = (key(queue, own_queue) for key in self.points.victim_queue_order)
-            queues = (*keys, Reversed(self.queue_key(queue)))
+            queues = self.victim_queue_key(self.queues[job.queue], self.queues[own.queue])
         jobs = tuple(key(job) for key in self.points.job_order)
         return (1, *queues, Reversed(jobs), Reversed(self.task_key(task)))
+
+    def victim_queue_key(self, queue: QueueInfo, own: QueueInfo) -> OrderKey:
+        """Return the place of a queue among those that lose to `own`: the last comes first."""
+        keys = (key(queue, own) for key in self.points.victim_queue_order)
+        return (*keys, Reversed(self.queue_key(queue)))
 
     # Votes.
 
@@ -334,11 +337,21 @@ class Session:
         self, action: str, job: JobInfo, candidates: Sequence[Task]
     ) -> list[Task]:
         """Return the tasks that may go for a whole gang."""
+        return self.agree_for_gang(action, job, candidates).victims
+
+    def agree_for_gang(
+        self, action: str, job: JobInfo, candidates: Sequence[Task]
+    ) -> voting.Agreement:
+        """Return the tasks that may go for a whole gang, and who says so."""
         tiers = self.points.unified_evictable.tiers
-        return voting.victims(tiers, lambda fn: fn(action, job, candidates)).victims
+        return voting.victims(tiers, lambda fn: fn(action, job, candidates))
 
     def victim_tasks(self, tasks: Sequence[Task]) -> list[Task]:
         """Return the running tasks that should be somewhere else."""
+        return self.misplaced(tasks).victims
+
+    def misplaced(self, tasks: Sequence[Task]) -> voting.Agreement:
+        """Return the running tasks that should be somewhere else, and who says so."""
         return voting.union_of_first(self.points.victim_tasks.tiers, lambda fn: fn(tasks))
 
     def target_job(self, jobs: Sequence[JobInfo]) -> JobInfo | None:

@@ -9,15 +9,15 @@ session: its tasks hold their room, and nothing is sent out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from pumice.core.ids import JobKey
+from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import Status, Task
 from pumice.core.plan import Reason
-from pumice.core.workspace import Commitment, Dismissal, Trial, Workspace
+from pumice.core.workspace import Commitment, Dismissal, Evicted, Trial, Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,6 @@ class Placed:
     nodes: tuple[int, ...]
     status: Status
     evicted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Evicted:
-    """A task was sent off its node."""
-
-    before: Task
-    reason: Reason
 
 
 Operation = Placed | Evicted
@@ -60,18 +52,22 @@ class Statement:
         """Promise tasks that are alike room that will be free; `evicted` for their sake."""
         self._place(tasks, nodes, Status.PIPELINED, evicted=evicted)
 
-    def evict(self, task: Task, reason: Reason) -> None:
-        """Send a task off its node."""
+    def evict(self, task: Task, reason: Reason, unit: PodUid | None = None) -> None:
+        """Send a task off its node; those of one `unit` go, or stay, together."""
         self.space.evict(task)
-        self.operations.append(Evicted(task, reason))
+        self.operations.append(Evicted(task, reason, task.uid if unit is None else unit))
 
     def spare(self, task: Task) -> None:
         """Let a task that was sent off stay after all."""
         self.space.restore(task)
+        self.forget({task.uid})
+
+    def forget(self, stay: Collection[PodUid]) -> None:
+        """Know no more of those who were sent off and were let stay since."""
         self.operations = [
             operation
             for operation in self.operations
-            if not (isinstance(operation, Evicted) and operation.before.uid == task.uid)
+            if not (isinstance(operation, Evicted) and operation.before.uid in stay)
         ]
 
     def _place(
@@ -100,9 +96,9 @@ class Statement:
         self.space.take_back(placed.after, placed.nodes)
 
     @property
-    def evicted(self) -> list[tuple[Task, Reason]]:
-        """Return who was sent off, as they were, each with the reason."""
-        return [(op.before, op.reason) for op in self.operations if isinstance(op, Evicted)]
+    def evicted(self) -> list[Evicted]:
+        """Return who was sent off."""
+        return [op for op in self.operations if isinstance(op, Evicted)]
 
     @property
     def promised(self) -> list[Task]:
@@ -110,11 +106,12 @@ class Statement:
         placed = (op for op in self.operations if isinstance(op, Placed))
         return [task for op in placed if op.status is Status.PIPELINED for task in op.after]
 
-    def commit(self) -> None:
+    def commit(self, action: str = "") -> None:
         """
         Make allocations and evictions final. Promises stay what they are, for this session.
 
-        Where tasks were sent off for a job, all that the job is to start with is claimed.
+        With the name of an `action` all that the job is to start with is claimed: it is to have
+        that room in later sessions, too.
         """
         decided: list[Task] = []
         promised, victims = self.promised, tuple(self.evicted)
@@ -129,13 +126,13 @@ class Statement:
                 case Evicted():
                     self.space.last.pop(operation.before.uid, None)
         commit_by_job(self.space, decided)
-        if victims:
-            key = (promised[0] if promised else victims[0][0]).job
+        if action and (victims or promised):
+            key = (promised[0] if promised else victims[0].before).job
             assert key is not None  # noqa: S101 - only tasks of jobs are placed and evicted
             members = self.space.jobs[key].tasks.values() if promised else ()
             claims = tuple(t for t in members if t.status & (Status.ALLOCATED | Status.PIPELINED))
             self.space.evicted_for.update(task.uid for task in claims)
-            self.space.dismissed.append(Dismissal(key, victims, claims))
+            self.space.dismissed.append(Dismissal(action, key, victims, claims))
         self.operations.clear()
 
     def merge(self, other: Statement) -> None:
@@ -157,7 +154,7 @@ class Statement:
                         operation.before, operation.nodes, operation.status, evicted=evicted
                     )
                 case Evicted():
-                    self.evict(operation.before, operation.reason)
+                    self.evict(operation.before, operation.reason, operation.unit)
 
 
 def commit_by_job(space: Workspace, tasks: Sequence[Task]) -> None:

@@ -138,6 +138,8 @@ class ClassView:
         self._alike = (
             cls.signature.node_only and not (self._live or self._maps) and not points.best_node
         )
+        #: whether it depends on where other tasks are, on whatever nodes
+        self.looks_around = bool(self._live)
         #: why no node may be asked at all
         self.refused = next((r for p in points.pre_predicate if (r := p(cls))), None)
         self._copies: Floats = np.zeros(len(self._nodes))
@@ -242,9 +244,17 @@ class ClassView:
             return ()
         return self._best_of(only(self.candidates(), within))
 
-    def best_candidate(self) -> Sequence[int]:
-        """Return the column of the best candidate, whether or not anything is on its way out."""
-        return () if self.refused is not None else self._best_of(self.candidates())
+    def best_candidate(self, within: Bools | None = None) -> Sequence[int]:
+        """
+        Return the column of the best candidate, whether or not anything is on its way out.
+
+        `within` (N,) leaves out all other nodes. A node that is idle now goes before any other.
+        """
+        if self.refused is not None:
+            return ()
+        mask = self.candidates() if within is None else self.candidates() & within
+        idle = mask & self._fits(self._nodes.idle)
+        return self._best_of(idle if idle.any() else mask)
 
     def has_future(self) -> bool:
         """Return whether anything is on its way out at all."""

@@ -19,7 +19,7 @@ F = TypeVar("F")
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Tasks that may go, in order, and the place of the tier that agreed on them."""
+    """Tasks that may go, in order, and the place of the tier that says so."""
 
     victims: list[Task]
     tier: int = 0
@@ -79,10 +79,10 @@ def victims(tiers: Iterable[Iterable[F]], ask: Callable[[F], Victims]) -> Agreem
     return Agreement([])
 
 
-def union_of_first(tiers: Iterable[Iterable[F]], ask: Callable[[F], Sequence[Task]]) -> list[Task]:
+def union_of_first(tiers: Iterable[Iterable[F]], ask: Callable[[F], Sequence[Task]]) -> Agreement:
     """Return the victims of the first tier that has any, each once."""
-    for tier in tiers:
+    for place, tier in enumerate(tiers):
         found = {task.uid: task for function in tier for task in ask(function)}
         if found:
-            return list(found.values())
-    return []
+            return Agreement(list(found.values()), place)
+    return Agreement([])

@@ -39,11 +39,21 @@ class Commitment:
 
 
 @dataclass(frozen=True, slots=True)
-class Dismissal:
-    """Tasks that were sent off, each with the reason, for a job and the tasks of it promised."""
+class Evicted:
+    """A task was sent off its node: it goes, or stays, together with all of its unit."""
 
+    before: Task
+    reason: Reason
+    unit: PodUid
+
+
+@dataclass(frozen=True, slots=True)
+class Dismissal:
+    """What an action did for a job: whom it sent off, and the tasks of the job it promised room."""
+
+    action: str
     job: JobKey
-    victims: tuple[tuple[Task, Reason], ...]
+    victims: tuple[Evicted, ...]
     claims: tuple[Task, ...]
 
 

@@ -144,6 +144,46 @@ def test_what_was_promised_is_held_while_victims_leave_and_after() -> None:
     assert [p.uid for a in life.session().allocations for p in a.placements] == ["first-0"]
 
 
+def test_one_stays_where_those_who_go_for_another_job_leave_enough() -> None:
+    on = ["n1", "n2"]
+    life = Life(
+        conf(PREEMPTS, "capacity"),
+        nodes(n1="3 64Gi", n2="4 64Gi"),
+        RANKS,
+        a_queue("default", capability="4"),
+        a_job("large", 2, "3", gang=0, priority="p-10", on=on, created=0),
+        a_job("small", 1, gang=0, priority="p-10", on=["n2"], created=1),
+        a_job("first", priority="p-100", created=2),
+        a_job("second", priority="p-100", created=3),
+    )
+    # For the first alone the queue must lose more than one large pod, for both two of them will do.
+    first = life.session()
+    assert [d.job for d in first.evictions] == ["ns/first", "ns/second"]
+    assert sorted(life.evicted) == [("large-0", "n1"), ("large-1", "n2")]
+    life.settle()
+    assert life.where("small") == {"small-0": "n2"}
+
+
+def test_what_is_promised_of_the_room_that_others_leave_is_held_as_well() -> None:
+    life = Life(
+        conf(RECLAIMS),
+        nodes(n0="4 64Gi", n1="3 64Gi"),
+        [a_queue("rich"), a_queue("poor"), a_queue("other")],
+        a_job("large", 2, "3", gang=0, queue="rich", on=["n0", "n1"], created=0),
+        a_job("small", 1, gang=0, queue="rich", on=["n0"], created=1),
+        a_job("one", 2, queue="other", gang=2, created=2),
+        a_job("two", queue="other", created=3),
+    )
+    plan = life.session()
+    assert [(d.job, len(d.victims), len(d.claims)) for d in plan.evictions] == [
+        ("ns/one", 1, 2),
+        ("ns/two", 0, 1),
+    ]
+    life.let_go()
+    life.session()
+    assert (len(life.where("one")), len(life.where("two"))) == (2, 1)
+
+
 def test_nobody_goes_where_the_job_keeps_off() -> None:
     things = (
         nodes(n1="1 16Gi"),

@@ -14,7 +14,7 @@ from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.tasks import Status, Task
 from pumice.core.plan import Reason
 from pumice.core.statement import Statement
-from pumice.core.workspace import Commitment, Trial, Workspace, workspace
+from pumice.core.workspace import Commitment, Evicted, Trial, Workspace, workspace
 from tests.builders import a_cluster, a_job, nodes
 from tests.effort import examples
 
@@ -155,9 +155,9 @@ def test_commit_dismisses_for_all_that_the_job_is_promised() -> None:
     victim = tasks(space, "ns/r")[0]
     statement.evict(victim, WHY)
     statement.pipeline(tasks(space)[1:2], [0], evicted=True)
-    statement.commit()
+    statement.commit("preempt")
     [dismissal] = space.dismissed
-    assert (dismissal.job, dismissal.victims) == (KEY, ((victim, WHY),))
+    assert (dismissal.job, dismissal.victims) == (KEY, (Evicted(victim, WHY, victim.uid),))
     # What an earlier statement holds for it belongs to what it starts with.
     assert {t.uid: t.node for t in dismissal.claims} == {"j-0": "m", "j-1": "n"}
     assert space.evicted_for == {"j-0", "j-1"}
@@ -171,7 +171,7 @@ def test_one_that_was_sent_off_may_stay_after_all() -> None:
     statement.evict(first, WHY)
     statement.evict(second, WHY)
     statement.spare(first)
-    assert statement.evicted == [(second, WHY)]
+    assert statement.evicted == [Evicted(second, WHY, second.uid)]
     assert heard.balance == {"n": 0, "m": -1}
     statement.discard()
     assert state(space) == before
@@ -211,7 +211,7 @@ def evict(i: int) -> Operation:
 def spare(i: int) -> Operation:
     def run(space: Workspace, statement: Statement) -> None:
         if i < len(statement.evicted):
-            statement.spare(statement.evicted[i][0])
+            statement.spare(statement.evicted[i].before)
 
     return run
 

@@ -82,7 +82,7 @@ UNIONS = {
 
 @pytest.mark.parametrize(("tiers", "want"), UNIONS.values(), ids=UNIONS.keys())
 def test_union_of_the_first_tier(tiers: list[list[str]], want: str) -> None:
-    assert "".join(task.uid for task in union_of_first(tiers, some)) == want
+    assert "".join(task.uid for task in union_of_first(tiers, some).victims) == want
 
 
 def test_functions_are_asked_in_the_order_of_the_tiers() -> None:

@@ -21,6 +21,7 @@ from functools import partial
 
 from pumice.core.actions.dryrun import Comparison, DryRun
 from pumice.core.actions.occupants import Occupants
+from pumice.core.actions.reprieves import reprieve
 from pumice.core.actions.turns import Turns
 from pumice.core.actions.victims import Evictor, by_score, conclude, starving, waiting
 from pumice.core.model.jobs import JobInfo
@@ -51,6 +52,7 @@ class Preempt:
                     preemptor.serve(job, queue)
                 for job in served:
                     preemptor.rearrange(job, queue)
+            reprieve(ssn)
 
 
 def _wants_topology(job: JobInfo) -> bool:

@@ -13,6 +13,7 @@ predicate agree, once the victims are gone.
 from __future__ import annotations
 
 from pumice.core.actions.occupants import Occupants
+from pumice.core.actions.reprieves import reprieve
 from pumice.core.actions.turns import Turns
 from pumice.core.actions.victims import Evictor, conclude, starving, waiting
 from pumice.core.model.jobs import JobInfo
@@ -41,6 +42,7 @@ class Reclaim:
                     continue
                 while (job := turns.next_job(queue)) is not None:
                     reclaimer.serve(job, queue)
+            reprieve(ssn)
 
 
 class Reclaimer:

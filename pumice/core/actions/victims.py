@@ -21,6 +21,7 @@ from functools import partial
 
 import numpy as np
 
+from pumice.core.actions.reprieves import let_stay
 from pumice.core.extension import Evictable, Point
 from pumice.core.kernels import copies_that_fit
 from pumice.core.model.jobs import JobInfo
@@ -232,35 +233,10 @@ def conclude(ssn: Session, action: str, job: JobInfo, statement: Statement) -> N
     """
     free = not statement.evicted and "allocate" in _to_come(ssn.conf.actions, action)
     if ssn.is_pipelined(job) and not free:
-        let_stay(ssn, ssn.queues[job.queue], statement)
-        statement.commit()
+        let_stay(ssn, statement)
+        statement.commit(action)
     else:
         statement.discard()
-
-
-def let_stay(ssn: Session, queue: QueueInfo, statement: Statement) -> None:
-    """
-    Let those stay who need not go, now that others have gone for other tasks of the job.
-
-    For each task by itself the fewest were sent off; for all of them it may still be too many.
-    """
-    promised = statement.promised
-    if len(promised) < 2:
-        return
-    for victim, reason in reversed(statement.evicted):
-        statement.spare(victim)
-        beside = [task for task in promised if task.node == victim.node] or promised[:1]
-        if not all(_still_fits(ssn, queue, task) for task in beside):
-            statement.evict(victim, reason)
-
-
-def _still_fits(ssn: Session, queue: QueueInfo, task: Task) -> bool:
-    """Return whether a task might be promised what it was promised, as things stand."""
-    i = ssn.nodes.index[task.node]
-    [waits] = ssn.space.take_back([task], [i])
-    fits = ssn.views.of_task(waits).takes(i) and ssn.allocatable(queue, task.cls, 1) > 0
-    ssn.space.place([waits], [i], Status.PIPELINED)
-    return fits
 
 
 def _to_come(actions: Sequence[str], action: str) -> Sequence[str]:

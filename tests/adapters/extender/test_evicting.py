@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -248,6 +248,31 @@ def test_two_decisions_do_not_share_what_one_victim_leaves() -> None:
     scene = Scene.make()
     one = scene.decision().evictions
     assert scene.evictions.enter(Plan("s1", 0.0, evictions=one * 2)) == 1
+
+
+def test_one_decision_may_rest_on_what_the_victims_of_another_leave() -> None:
+    scene = Scene.make()
+    [both] = scene.decision().evictions
+    one, other = both.claims
+    rests = replace(both, victims=(), claims=(one,))
+    leaves = replace(both, claims=(other,))
+    assert scene.evictions.enter(Plan("s1", 0.0, evictions=(rests, leaves))) == 2
+    assert (scene.leaving(), scene.nominated()) == (["low-0", "low-1"], {"a": "n1", "b": "n1"})
+
+
+def test_of_two_that_want_the_same_room_the_first_has_it() -> None:
+    scene = Scene.make()
+    [both] = scene.decision().evictions
+    half = [
+        replace(both, victims=both.victims[i : i + 1], claims=both.claims[i : i + 1])
+        for i in range(2)
+    ]
+    somebody = a_pod("o", gates=None, node="n1", group="o", scheduler="default", status=RUNNING)
+    scene.world.model.remove_pod(PodUid("low-1"))
+    scene.world.model.set_pod(somebody)
+    rests = replace(half[1], victims=())
+    assert scene.evictions.enter(Plan("s1", 0.0, evictions=(half[0], rests))) == 1
+    assert (scene.leaving(), scene.nominated()) == (["low-0"], {"a": "n1"})
 
 
 async def test_one_that_was_told_and_does_not_go_is_there_again_after_a_while() -> None:
