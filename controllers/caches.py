@@ -21,6 +21,7 @@ from controllers.rows import JobObject, Workload, job_object, owner, slim, workl
 from pumice.core.api.batch import Job
 from pumice.core.api.bus import Command
 from pumice.core.api.core import Pod, PriorityClass
+from pumice.core.api.cron import CronJob
 from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.jobs.types import ObjectKind
 from pumice.core.names import JOB_NAME
@@ -217,6 +218,9 @@ class Caches:
         self.commands: Cache[Command, Command] = Cache(
             client, resources.COMMANDS, on_malformed=on_malformed, clock=clock
         )
+        self.cron_jobs: Cache[CronJob, CronJob] = Cache(
+            client, resources.CRON_JOBS, on_malformed=on_malformed, clock=clock
+        )
         self.priority_classes: Cache[PriorityClass, PriorityClass] = Cache(
             client, resources.PRIORITY_CLASSES, on_malformed=on_malformed, clock=clock
         )
@@ -256,6 +260,7 @@ class Caches:
             self.pod_groups,
             self.queues,
             self.commands,
+            self.cron_jobs,
             self.priority_classes,
             self.claims,
             self.replica_sets,

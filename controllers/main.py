@@ -1,5 +1,5 @@
 """
-`python -m controllers`: the controllers of Jobs, PodGroups and queues in one process.
+`python -m controllers`: the controllers of Jobs, CronJobs, PodGroups and queues in one process.
 
 They share one client, one set of caches and one event recorder. Every part is a named task of
 one group: a part that fails takes the process with it, to be started anew, and everything that
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import uvloop
 
 from controllers.caches import Caches
+from controllers.cron import CronJobController
 from controllers.gc import GarbageCollector
 from controllers.job import JobController
 from controllers.podgroup import PodGroupController
@@ -96,6 +97,7 @@ class Controllers:
         self.jobs = JobController(
             client, self.caches, self.events, metrics, workers=workers, clock=clock
         )
+        self.crons = CronJobController(client, self.caches, self.events, clock=clock)
         self.garbage = GarbageCollector(client, self.caches, clock=clock)
 
     async def run(self) -> None:
@@ -106,6 +108,7 @@ class Controllers:
             group.create_task(self.queues.run(), name="queue controller")
             group.create_task(self.groups.run(), name="podgroup controller")
             group.create_task(self.jobs.run(), name="job controller")
+            group.create_task(self.crons.run(), name="cronjob controller")
             group.create_task(self.garbage.run(), name="garbage collector")
             await self.caches.wait()
             # What is cached now lives long: no collection needs to look at it again.

@@ -33,6 +33,11 @@ TEMPLATE_UID: Final = "volcano.sh/template-uid"
 PARTITION_ID: Final = "volcano.sh/partition-id"
 OUT_OF_SYNC: Final = "volcano.sh/controller-out-of-sync"
 
+# Volcano: what Jobs were made by.
+CRON_TIMESTAMP: Final = "volcano.sh/cronjob-scheduled-timestamp"
+CREATED_BY_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"
+CREATED_BY_FLOW: Final = "volcano.sh/createdByJobFlow"
+
 # Volcano: queues.
 JOB_QUEUE_NAME: Final = "volcano.sh/queue-name"
 QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"

@@ -16,6 +16,8 @@ import msgspec
 from pumice.core.api.batch import Job
 from pumice.core.api.bus import Command
 from pumice.core.api.core import Node, Pod, PriorityClass
+from pumice.core.api.cron import CronJob
+from pumice.core.api.flow import JobFlow, JobTemplate
 from pumice.core.api.limits import PodDisruptionBudget
 from pumice.core.api.meta import ObjectMeta, Struct, Template, Time
 from pumice.core.api.scheduling import PodGroup, Queue
@@ -211,6 +213,11 @@ HYPERNODES = Resource(
     HyperNode,
     namespaced=False,
     custom=True,
+)
+CRON_JOBS = Resource("batch.volcano.sh/v1alpha1", "CronJob", "cronjobs", CronJob, custom=True)
+JOB_FLOWS = Resource("flow.volcano.sh/v1alpha1", "JobFlow", "jobflows", JobFlow, custom=True)
+JOB_TEMPLATES = Resource(
+    "flow.volcano.sh/v1alpha1", "JobTemplate", "jobtemplates", JobTemplate, custom=True
 )
 COMMANDS = Resource(
     "bus.volcano.sh/v1alpha1", "Command", "commands", Command, has_status=False, custom=True

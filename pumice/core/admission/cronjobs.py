@@ -15,23 +15,25 @@ from pumice.core.admission import formats, job_templates
 from pumice.core.admission.errors import FieldError
 from pumice.core.api import cron_rules as rules
 from pumice.core.api.cron import CronJob
+from pumice.core.crons.jobs import MINUTE, name_of
 
 IsZone = Callable[[str], bool]
 """Tell whether there is a time zone of this name."""
 
 _ZONE_PART: Final = re.compile(rules.ZONE_PART)
-_DUE: Final = "-00000000"
-"""What a Job has behind the CronJob's name: a minute, counted from 1970."""
+_DUE: Final = 99_999_999 * MINUTE
+"""A moment that makes the name of a Job as long as it gets."""
 
 
 def check(cron: CronJob, is_zone: IsZone) -> list[FieldError]:
     """Return what is wrong with a new or changed CronJob."""
     spec, name = cron.spec, cron.metadata.name
+    job_name = name_of(name, schedules.parse(spec.schedule), _DUE)
     return [
         *_schedule(spec.schedule),
         *_zone(spec.time_zone, is_zone),
         *_name(name),
-        *job_templates.check_spec(spec.job_template.spec, name + _DUE, "spec.jobTemplate."),
+        *job_templates.check_spec(spec.job_template.spec, job_name, "spec.jobTemplate."),
     ]
 
 
