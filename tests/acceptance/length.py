@@ -36,7 +36,7 @@ SHORT = Length(
     foreign_scheduler_s=30,
     api_server_away_s=10,
     soak_s=20,
-    slack=2.5,
+    slack=5,
 )
 FULL = Length(
     "full",
