@@ -12,6 +12,7 @@ that installed packages offer as entry points of the group `pumice.plugins`.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -52,6 +53,8 @@ class ConfigurationFile:
         self.current: Configuration = DEFAULT
         #: what is wrong with the file as it stands now, "" when nothing is
         self.refused = ""
+        #: called with each configuration that comes into force after the first
+        self.listeners: list[Callable[[Configuration], None]] = []
         self.look()
 
     def look(self) -> bool:
@@ -73,6 +76,8 @@ class ConfigurationFile:
             return self._refuse(f"{self._path}: {error}")
         self.refused = ""
         log.info("configuration in force: %s", self._path)
+        for listener in self.listeners:
+            listener(self.current)
         return True
 
     def _refuse(self, why: str) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from extender.releases import Releases
 from extender.statuses import Statuses
 from pumice.core.conf import Configuration
 from pumice.core.explain.picture import Picture
+from pumice.core.outside import Ask, nobody
 from pumice.core.plan import Plan
 from pumice.core.session import run_session
 from pumice.kube.clock import Clock
@@ -63,6 +65,10 @@ class Engine:
     metrics: Metrics
     #: carries out what a plan says of evictions
     evict: Callable[[Plan], object] = lambda plan: None
+    #: lets pods out of the gate of their queue, as a plan says
+    admit: Callable[[Plan], object] = lambda plan: None
+    #: the way to a policy server
+    ask: Ask = nobody
     past: deque[Past] = field(default_factory=lambda: deque(maxlen=KEPT_SESSIONS))
     #: what the last session saw, and all that it decided and found
     latest: Picture | None = None
@@ -114,11 +120,17 @@ class Engine:
         started = self.clock.monotonic()
         snapshot = self.model.cluster.snapshot(self.model.avoided_nodes(), self.model.spared_pods())
         plan = await asyncio.to_thread(
-            run_session, snapshot, self.configuration(), self.clock.now(), f"s{self.sessions}"
+            run_session,
+            snapshot,
+            self.configuration(),
+            self.clock.now(),
+            f"s{self.sessions}",
+            ask=self.ask,
         )
         seconds = self.clock.monotonic() - started
         applied = apply_allocations(plan, self.model, self.releases)
         self.evict(plan)
+        self.admit(plan)
         self.latest = Picture(snapshot, plan)
         self.model.cluster.inputs.acted.update(plan.acted)
         await self.statuses.write(plan)
@@ -127,7 +139,8 @@ class Engine:
         self.metrics.placements.inc(applied.placed)
         self.metrics.dropped.inc(applied.dropped)
         warns = self._warn(plan)
-        if plan.allocations or plan.evictions or plan.enqueued or warns:
+        decided = plan.allocations or plan.evictions or plan.enqueued or plan.admitted
+        if decided or warns:
             self.past.append(past)
         # What was dropped is decided anew when the change comes that made it void, or a little
         # later: a session right now might come to the same again and again.
@@ -138,7 +151,8 @@ class Engine:
         age = self.age()
         was, self._stale = self._stale, age > STALE_S
         if self._stale and not was:
-            log.warning("no sessions: the caches have heard nothing for %.0f s", age)
+            heard = "are not filled yet" if math.isinf(age) else f"heard nothing for {age:.0f} s"
+            log.warning("no sessions: the caches %s", heard)
         return self._stale
 
     def _warn(self, plan: Plan) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import aiohttp
 import msgspec
 
-from pumice.core.outside import Json, Question
+from pumice.core.outside import Json, Question, nobody
 
 log = logging.getLogger(__name__)
 
@@ -24,28 +24,48 @@ MAX_ANSWER = 10 * 1024 * 1024
 
 
 class PolicyServer:
-    """Asks on the event loop that it was made on; to be called from other threads."""
+    """Asks on the event loop on which it was opened; to be called from other threads."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._http = aiohttp.ClientSession()
+        #: while it is open
+        self._loop: asyncio.AbstractEventLoop | None = None
+        #: made for the first question: most configurations have none
+        self._http: aiohttp.ClientSession | None = None
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._fault = ""
 
     def __call__(self, question: Question, /) -> Sequence[Json | None]:
         """Post the bodies of a question; None stands for what was not answered."""
+        if self._loop is None:
+            return nobody(question)
         asked = asyncio.run_coroutine_threadsafe(self._ask(question), self._loop)
         return asked.result()
 
+    async def run(self) -> None:
+        """Be open until cancelled."""
+        self.open()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self.close()
+
+    def open(self) -> None:
+        """Answer from now on."""
+        self._loop = asyncio.get_running_loop()
+
     async def close(self) -> None:
-        """Let go of the connections."""
-        await self._http.close()
+        """Let go of the connections; from now on there is no answer to anything."""
+        self._loop = None
+        if self._http is not None:
+            await self._http.close()
 
     async def _ask(self, question: Question) -> list[Json | None]:
         return await asyncio.gather(*(self._post(question, body) for body in question.bodies))
 
     async def _post(self, question: Question, body: Json) -> Json | None:
         async with self._slots:
+            if self._loop is None:
+                return None
             try:
                 answer = await self._exchange(question, body)
             except (aiohttp.ClientError, TimeoutError, ValueError) as error:
@@ -59,6 +79,8 @@ class PolicyServer:
         timeout = aiohttp.ClientTimeout(total=question.timeout_s)
         headers = {"Content-Type": "application/json"}
         data = msgspec.json.encode(body, enc_hook=str)
+        if self._http is None:
+            self._http = aiohttp.ClientSession()
         async with self._http.post(
             question.url, data=data, headers=headers, timeout=timeout, allow_redirects=False
         ) as response:

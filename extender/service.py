@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from extender.addresses import is_loopback, split
+from extender.admissions import Admissions
 from extender.adopting import check_adopted
 from extender.api.app import make_app
 from extender.api.desk import Desk
@@ -19,9 +20,11 @@ from extender.configuration import ConfigurationFile
 from extender.engine import Engine
 from extender.evicting import Evictions
 from extender.hot import HotPath
+from extender.loads.polling import Polling
 from extender.metrics import Metrics
 from extender.model import Model, Urgency
 from extender.nacks import Nacks
+from extender.policies import PolicyServer
 from extender.posting import Poster
 from extender.queues import within_queue
 from extender.releases import Releases
@@ -31,7 +34,9 @@ from extender.watching import Watching
 from extender.writes import OutboxWrites
 from pumice.core import names
 from pumice.core.cluster import Cluster
+from pumice.core.conf import Configuration
 from pumice.core.ids import JobKey, PodUid
+from pumice.core.model.inputs import Load
 from pumice.core.model.tasks import Task
 from pumice.kube.client import Client
 from pumice.kube.clock import Clock, SystemClock
@@ -66,6 +71,8 @@ class Service:
     metrics: Metrics
     queue_allows: Callable[[Task], bool]
     synced: asyncio.Event
+    polling: Polling
+    policies: PolicyServer
 
     @classmethod
     async def connect(cls, args: argparse.Namespace) -> Service:
@@ -121,6 +128,20 @@ class Service:
             enabled=args.barrier == "on",
         )
         configuration = ConfigurationFile(args.scheduler_conf, clock)
+        policies = PolicyServer()
+
+        def take_loads(loads: dict[str, Load]) -> None:
+            model.cluster.inputs.loads = loads
+            wake(Urgency.LATER)
+
+        polling = Polling(client, clock, take_loads)
+
+        def follow(conf: Configuration) -> None:
+            watching.follow(conf)
+            polling.follow(conf)
+
+        follow(configuration.current)
+        configuration.listeners += [follow, lambda _: wake()]
         statuses = Statuses(model, outbox, writes, recorder, clock)
         engine = Engine(
             model,
@@ -131,6 +152,8 @@ class Service:
             lambda: watching.age(clock.monotonic()),
             metrics,
             evictions.enter,
+            Admissions(model, writes).enter,
+            policies,
         )
         synced = asyncio.Event()
 
@@ -141,7 +164,7 @@ class Service:
 
         model.watchers.append(barrier.look)
         model.listeners += [adopt, barrier.evaluate, lambda _: releases.pump()]
-        verbs = EngineVerbs(model, barrier, lambda: configuration.current, clock, synced)
+        verbs = EngineVerbs(model, barrier, lambda: configuration.current, clock, synced, policies)
         nacks = Nacks(model, releases, barrier)
         pages = make_app(
             Desk(
@@ -173,6 +196,8 @@ class Service:
             metrics,
             queue_allows,
             synced,
+            polling,
+            policies,
         )
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
@@ -183,6 +208,8 @@ class Service:
             group.create_task(self.recorder.run(), name="events"),
             group.create_task(self.evictions.run(), name="evictions"),
             group.create_task(self.configuration.watch(), name="configuration"),
+            group.create_task(self.polling.run(), name="figures of nodes"),
+            group.create_task(self.policies.run(), name="policy server"),
             group.create_task(self._decide(), name="engine"),
         ]
 

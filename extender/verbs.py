@@ -29,6 +29,7 @@ from pumice.core.ledger import Arm
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.snapshots import Snapshot
 from pumice.core.model.tasks import READY_STATUSES, Status, Task
+from pumice.core.outside import Ask, nobody
 from pumice.core.readiness import is_ready, job_ready, needs_only_number
 from pumice.core.session import Session
 from pumice.kube.clock import Clock
@@ -52,6 +53,8 @@ class EngineVerbs:
     configuration: Callable[[], Configuration]
     clock: Clock
     synced: asyncio.Event
+    #: the way to a policy server
+    ask: Ask = nobody
     _look: tuple[float, Session] | None = None
     #: held by the one who opens the session or asks it: it is for one thread at a time
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -116,7 +119,7 @@ class EngineVerbs:
             if self._look is None or self._is_old(*self._look, now):
                 snapshot = self.model.cluster.snapshot(self.model.avoided_nodes())
                 conf, at = self.configuration(), self.clock.now()
-                self._look = now, await asyncio.to_thread(_opened, snapshot, conf, at)
+                self._look = now, await asyncio.to_thread(_opened, snapshot, conf, at, self.ask)
             return await asyncio.to_thread(question, self._look[1])
 
     def _is_old(self, since: float, session: Session, now: float) -> bool:
@@ -161,8 +164,8 @@ def _falls_short(job: JobInfo, lost: int, victims: set[PodUid]) -> bool:
     return not job_ready(job, status)
 
 
-def _opened(snapshot: Snapshot, conf: Configuration, now: float) -> Session:
-    session = Session(snapshot, conf, now, "verbs")
+def _opened(snapshot: Snapshot, conf: Configuration, now: float, ask: Ask) -> Session:
+    session = Session(snapshot, conf, now, "verbs", ask=ask)
     session.open()
     return session
 

@@ -2,32 +2,41 @@
 What the extender watches, and how it becomes the model.
 
 Pods are kept as flat rows in the cluster cache alone; the informer itself keeps nothing of them.
+Kinds that only some plugins read are watched while such a plugin is configured.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from extender.model import Model, Urgency
+from extender.optional import OptionalWatch, OptionalWatches
 from pumice.core.api.core import Node, Pod, PriorityClass
-from pumice.core.api.limits import PodDisruptionBudget
+from pumice.core.api.limits import PodDisruptionBudget, ResourceQuota
+from pumice.core.api.numatopology import Numatopology
 from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.api.topology import HyperNode
+from pumice.core.conf import Configuration
 from pumice.core.ids import JobKey, PodUid
 from pumice.kube.client import Client
 from pumice.kube.clock import Clock
+from pumice.kube.errors import ApiError
 from pumice.kube.informer import Added, Deleted, Event, Informer, Updated
 from pumice.kube.resources import (
     BUDGETS,
     HYPERNODES,
     NODES,
+    NUMA_TOPOLOGIES,
     POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
     QUEUES,
+    QUOTAS,
+    Resource,
 )
 
 
@@ -45,7 +54,7 @@ class Watching:
     queues: Informer[Queue, None]
     classes: Informer[PriorityClass, None]
     budgets: Informer[PodDisruptionBudget, None]
-    hypernodes: Informer[HyperNode, None]
+    optional: OptionalWatches
 
     @classmethod
     def of(
@@ -116,6 +125,32 @@ class Watching:
                     cluster.remove_hypernode(key)
                     wake(Urgency.NOW)
 
+        def quota(event: Event[ResourceQuota, None]) -> None:
+            match event:
+                case Added(_, obj) | Updated(_, obj, _):
+                    cluster.inputs.set_quota(obj)
+                case Deleted(key, _, _):
+                    cluster.inputs.remove_quota(key)
+            wake(Urgency.LATER)
+
+        def numa(event: Event[Numatopology, None]) -> None:
+            match event:
+                case Added(_, obj) | Updated(_, obj, _):
+                    cluster.inputs.set_numa(obj)
+                case Deleted(key, _, _):
+                    cluster.inputs.numa.pop(key, None)
+            wake(Urgency.LATER)
+
+        def optional(
+            resource: Resource[Any], reader: str | None, handler: Callable[[Any], None]
+        ) -> OptionalWatch:
+            def make(fatal: tuple[type[ApiError], ...]) -> Informer[Any, None]:
+                return Informer(
+                    client, resource, handler, project=_nothing, fatal=fatal, clock=clock
+                )
+
+            return OptionalWatch(resource, reader, make, clock, wanted=reader is None)
+
         return cls(
             Informer(client, PODS, pod, project=_nothing, clock=clock),
             Informer(client, NODES, node, project=_nothing, clock=clock),
@@ -123,37 +158,51 @@ class Watching:
             Informer(client, QUEUES, queue, project=_nothing, clock=clock),
             Informer(client, PRIORITY_CLASSES, priority_class, project=_nothing, clock=clock),
             Informer(client, BUDGETS, budget, project=_nothing, clock=clock),
-            Informer(client, HYPERNODES, hypernode, project=_nothing, clock=clock),
+            OptionalWatches(
+                [
+                    # Whatever is configured: Jobs may ask for a topology.
+                    optional(HYPERNODES, None, hypernode),
+                    optional(QUOTAS, "resourcequota", quota),
+                    optional(NUMA_TOPOLOGIES, "numa-aware", numa),
+                ]
+            ),
         )
 
     def all(self) -> list[Informer[Any, None]]:
-        """Return the informers, those first that others refer to."""
-        return [
-            self.nodes,
-            self.hypernodes,
-            self.queues,
-            self.classes,
-            self.budgets,
-            self.groups,
-            self.pods,
-        ]
+        """Return the informers that always run, those first that others refer to."""
+        return [self.nodes, self.queues, self.classes, self.budgets, self.groups, self.pods]
 
     def missing(self) -> str:
         """Say which caches are not synced yet, "" when all are."""
-        return ", ".join(str(i.resource) for i in self.all() if not i.synced.is_set())
+        missing = [str(i.resource) for i in self.all() if not i.synced.is_set()]
+        return ", ".join([*missing, *self.optional.missing()])
+
+    def follow(self, conf: Configuration) -> None:
+        """Watch what the plugins of a configuration read besides."""
+        self.optional.follow(conf)
 
     async def synced(self) -> None:
-        """Wait until every cache is synced."""
+        """Wait until every cache is synced that always is there."""
         for informer in self.all():
             await informer.synced.wait()
 
     def age(self, now: float) -> float:
-        """Return for how long the cache furthest behind has heard nothing, in seconds."""
-        return max(now - informer.last_contact() for informer in self.all())
+        """
+        Return for how long the cache furthest behind has heard nothing, in seconds.
+
+        It is infinite while one that is wanted has not been filled yet.
+        """
+        if self.optional.missing():
+            return math.inf
+        informers = [*self.all(), *self.optional.informers()]
+        return max(now - informer.last_contact() for informer in informers)
 
     def run(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Start the informers."""
         return [
-            group.create_task(informer.run(), name=f"watch {informer.resource}")
-            for informer in self.all()
+            *(
+                group.create_task(informer.run(), name=f"watch {informer.resource}")
+                for informer in self.all()
+            ),
+            group.create_task(self.optional.run(), name="optional watches"),
         ]

@@ -15,7 +15,6 @@ from extender.api.desk import Asks, Desk
 from extender.api.readers import Reads
 from pumice.core import names
 from pumice.core.api.core import Pod
-from pumice.core.conf import Configuration
 from pumice.core.explain.answers import Choice, Explanation, Gang, Kind
 from pumice.core.explain.choice import choose, class_of
 from pumice.core.explain.groups import explain_group
@@ -115,7 +114,7 @@ async def _explain_pod(desk: Desk, pod: Pod, *, node: str, weighs: bool) -> Expl
     if node and node not in picture.snapshot.nodes.index:
         raise HTTPException(404, f"there is no node {node}")
     about = node or pod.spec.node_name or standing.node
-    ask = _question(picture, desk.configuration(), pod, about) if weighs and about else None
+    ask = _question(desk, picture, pod, about) if weighs and about else None
 
     def put_together() -> Explanation:
         found = explain_pod(picture, pod, standing, progress, desk.model.scheduler_names)
@@ -125,16 +124,15 @@ async def _explain_pod(desk: Desk, pod: Pod, *, node: str, weighs: bool) -> Expl
     return await desk.think(put_together)
 
 
-def _question(
-    picture: Picture, conf: Configuration, pod: Pod, node: str
-) -> Callable[[], Choice] | None:
+def _question(desk: Desk, picture: Picture, pod: Pod, node: str) -> Callable[[], Choice] | None:
     """Return what asks the nodes about a pod; None for one that no session would place."""
     key = group_of(pod)
     job = picture.snapshot.jobs.get(key) if key else None
     task = job.tasks.get(PodUid(pod.metadata.uid)) if job else None
     if job is None or task is None or job.queue not in picture.snapshot.queues:
         return None
-    return partial(choose, picture, conf, job, task, class_of(picture, pod), node)
+    cls, conf = class_of(picture, pod), desk.configuration()
+    return partial(choose, picture, conf, job, task, cls, node, ask=desk.engine.ask)
 
 
 def _find(picture: Picture, kind: Kind, namespace: str, name: str) -> JobInfo | None:

@@ -23,7 +23,8 @@ router = APIRouter(tags=["internals"])
 
 PIECE = 500
 """Entries that are put into JSON at a time; in between the event loop does other things."""
-TENANTS = ("session", "now", "allocations", "enqueued")
+DECIDED = ("allocations", "enqueued", "admitted")
+TENANTS = ("session", "now", *DECIDED)
 """What of a plan is by namespace; the rest is about the cluster as a whole."""
 
 
@@ -62,6 +63,7 @@ class PastPlan(BaseModel):
     now: float
     allocations: list[dict[str, Any]] = []
     enqueued: list[dict[str, Any]] = []
+    admitted: list[dict[str, Any]] = []
 
 
 class PastSession(BaseModel):
@@ -167,9 +169,9 @@ def _session(past: Past, namespace: str) -> dict[str, Any] | None:
     if namespace:
         start = f"{namespace}/"
         plan = {key: plan[key] for key in TENANTS}
-        for key in ("allocations", "enqueued"):
+        for key in DECIDED:
             plan[key] = [made for made in plan[key] if made["job"].startswith(start)]
-        if not plan["allocations"] and not plan["enqueued"]:
+        if not any(plan[key] for key in DECIDED):
             return None
         uids = {p["uid"] for made in plan["allocations"] for p in made["placements"]}
         why = {uid: text for uid, text in why.items() if uid in uids}

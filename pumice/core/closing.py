@@ -24,6 +24,7 @@ from pumice.core.model.snapshots import Snapshot
 from pumice.core.model.tasks import Status, Task, TaskClass
 from pumice.core.phases import phase_of
 from pumice.core.plan import (
+    Admit,
     Allocate,
     Enqueue,
     Evict,
@@ -67,6 +68,7 @@ class Findings:
     #: what each queue deserves, in units by row
     deserved: Mapping[str, Sequence[float]] = field(default_factory=dict)
     enqueued: list[Enqueue] = field(default_factory=list)
+    admitted: list[Admit] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     #: plugins that act from time to time and did so in this session -> when
     acted: dict[str, float] = field(default_factory=dict)
@@ -107,6 +109,7 @@ class Closing:
             allocations=tuple(self._allocations()),
             evictions=tuple(self._evictions()),
             enqueued=tuple(self.findings.enqueued),
+            admitted=tuple(self.findings.admitted),
             groups=tuple(groups),
             queues=tuple(self._queues()),
             deserved=self.findings.deserved,

@@ -293,6 +293,10 @@ class Points:
     job_enqueued: Point[Callable[[JobInfo], None]] = field(
         default_factory=lambda: Point("enableJobEnqueued")
     )
+    #: (queue, class, number): tasks were let out of the gate of their queue, or not after all
+    admitted: Point[Callable[[QueueInfo, TaskClass, int], None]] = field(
+        default_factory=lambda: Point("enabledAllocatable")
+    )
     job_starving: Point[Callable[[JobInfo], bool]] = field(
         default_factory=lambda: Point("enableJobStarving")
     )

@@ -115,6 +115,16 @@ class Enqueue:
 
 
 @dataclass(frozen=True, slots=True)
+class Admit:
+    """Pods that are let out of the gate of their queue; no node is decided for them."""
+
+    job: JobKey
+    group_uid: str
+    pods: tuple[PodUid, ...]
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class PodNote:
     """The PodScheduled condition of a pod that waits. `node` is where it could go, if anywhere."""
 
@@ -164,6 +174,7 @@ class Plan:
     allocations: tuple[Allocate, ...] = ()
     evictions: tuple[Evict, ...] = ()
     enqueued: tuple[Enqueue, ...] = ()
+    admitted: tuple[Admit, ...] = ()
     groups: tuple[GroupStatus, ...] = ()
     queues: tuple[QueueUse, ...] = ()
     #: queue -> what it deserves by the plugin that shares the cluster out, in units by row

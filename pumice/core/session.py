@@ -319,6 +319,11 @@ class Session:
         job.phase = "Inqueue"
         self.findings.enqueued.append(Enqueue(job.key, job.uid, reason))
 
+    def admit(self, queue: QueueInfo, cls: TaskClass, n: int) -> None:
+        """Tell that so many tasks were let out of the gate of their queue; back, if negative."""
+        for told in self.points.admitted:
+            told(queue, cls, n)
+
     def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
         """Return the tasks of the own queue that may go for `preemptor`."""
         return self.agree(self.points.preemptable, preemptor, candidates).victims

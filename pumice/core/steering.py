@@ -57,11 +57,17 @@ def _named_node(term: NodeSelectorTerm) -> str:
 
 def ungate_patch(pod: Pod) -> Patch:
     """Return the merge patch that removes our gate and leaves the others."""
-    others = [
-        {"name": gate.name}
-        for gate in pod.spec.scheduling_gates or ()
-        if gate.name != names.GATE_HELD
-    ]
+    return _without_gate(pod, names.GATE_HELD)
+
+
+def admit_patch(pod: Pod) -> Patch:
+    """Return the merge patch that removes the gate of the queue and leaves the others."""
+    return _without_gate(pod, names.QUEUE_ALLOCATION_GATE)
+
+
+def _without_gate(pod: Pod, removed: str) -> Patch:
+    gates = pod.spec.scheduling_gates or ()
+    others = [{"name": gate.name} for gate in gates if gate.name != removed]
     return {"spec": {"schedulingGates": others or None}}
 
 

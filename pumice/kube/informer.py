@@ -38,7 +38,7 @@ import msgspec
 from pumice.kube import wire
 from pumice.kube.client import EVERYTHING, Client, Selector
 from pumice.kube.clock import Clock, SystemClock
-from pumice.kube.errors import Gone, KubeError
+from pumice.kube.errors import ApiError, Gone, KubeError
 from pumice.kube.resources import Object, Resource
 from pumice.kube.retry import Backoff
 
@@ -93,6 +93,7 @@ class Informer(Generic[T, V]):
 
     `project` says what to keep of each object (all of it where None, V being T): with many
     objects, a flat row instead of the object's tree saves memory and garbage collection.
+    `fatal` are answers that end `run` instead of being waited out.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Informer(Generic[T, V]):
         select: Selector = EVERYTHING,
         project: Callable[[T], V] | None = None,
         on_malformed: Callable[[wire.Malformed], None] | None = None,
+        fatal: tuple[type[ApiError], ...] = (),
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
@@ -113,6 +115,7 @@ class Informer(Generic[T, V]):
         self._select = select
         self._project = project or cast("Callable[[T], V]", _whole)
         self._on_malformed = on_malformed or _log_malformed
+        self._fatal = fatal
         self._clock = clock or SystemClock()
         self._rng = rng or random.SystemRandom()
         self._backoff = Backoff(self._rng, base_s=0.1, cap_s=5.0)
@@ -141,8 +144,13 @@ class Informer(Generic[T, V]):
         if version > self._version:
             self._put(obj, version)
 
+    def forget(self) -> None:
+        """Let go of everything that is kept, and tell it as deleted."""
+        for key in list(self._known):
+            self._drop(key)
+
     async def run(self) -> None:
-        """List and watch for ever; every failure is waited out and tried again."""
+        """List and watch for ever; every failure that is not fatal is waited out."""
         listed = False
         while True:
             try:
@@ -157,6 +165,8 @@ class Informer(Generic[T, V]):
                 listed = False
                 if wait:
                     await self._clock.sleep(self._backoff.next_s())
+            except self._fatal:
+                raise
             except KubeError as e:
                 log.warning("%s: %s; trying again", self.resource, e)
                 await self._clock.sleep(self._backoff.next_s())

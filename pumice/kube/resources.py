@@ -18,8 +18,9 @@ from pumice.core.api.bus import Command
 from pumice.core.api.core import Node, Pod, PriorityClass
 from pumice.core.api.cron import CronJob
 from pumice.core.api.flow import JobFlow, JobTemplate
-from pumice.core.api.limits import PodDisruptionBudget
+from pumice.core.api.limits import PodDisruptionBudget, ResourceQuota
 from pumice.core.api.meta import ObjectMeta, Struct, Template, Time
+from pumice.core.api.numatopology import Numatopology
 from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.api.topology import HyperNode
 
@@ -193,6 +194,7 @@ PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", PriorityClass, namespaced=False
 )
 BUDGETS = Resource("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", PodDisruptionBudget)
+QUOTAS = Resource("v1", "ResourceQuota", "resourcequotas", ResourceQuota)
 LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases", Lease)
 JOBS = Resource("batch.volcano.sh/v1alpha1", "Job", "jobs", Job, custom=True)
 POD_GROUPS = Resource(
@@ -221,6 +223,15 @@ JOB_TEMPLATES = Resource(
 )
 COMMANDS = Resource(
     "bus.volcano.sh/v1alpha1", "Command", "commands", Command, has_status=False, custom=True
+)
+NUMA_TOPOLOGIES = Resource(
+    "nodeinfo.volcano.sh/v1alpha1",
+    "Numatopology",
+    "numatopologies",
+    Numatopology,
+    namespaced=False,
+    has_status=False,
+    custom=True,
 )
 CRDS = Resource(
     "apiextensions.k8s.io/v1",

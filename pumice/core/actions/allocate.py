@@ -7,6 +7,9 @@ statement is kept, and the job waits for another turn with what is left of it; o
 what it was promised until the session ends, or, where even that is not enough, nothing. Jobs with
 sub-groups, or that are bound to HyperNodes, are placed as `searching` has it.
 
+When all have had their turns, pods are let out of the gate of their queue as far as the queue may
+have them.
+
 Ahead of all turns come the jobs for which somebody was evicted: their tasks are nominated to nodes
 that have, or will have, room for them, and nobody is to take it before.
 """
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pumice.core.actions.admitting import admit
 from pumice.core.actions.placing import Attempt
 from pumice.core.actions.searching import Search
 from pumice.core.actions.turns import Turns
@@ -50,6 +54,7 @@ class Allocate:
             if _try(ssn, job, queue, sheet) and sheet:
                 turns.put_job(job)
             turns.put_queue(queue)
+        admit(ssn)
 
 
 def _collect(ssn: Session) -> dict[JobKey, Worksheet]:

@@ -23,6 +23,7 @@ from pumice.core.extension import Refusal
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.signatures import Signature
 from pumice.core.model.tasks import Task, TaskClass, TaskClasses
+from pumice.core.outside import Ask, nobody
 from pumice.core.requests import pod_requests
 from pumice.core.resources import EPSILON, PODS, as_text
 from pumice.core.session import Session
@@ -31,15 +32,22 @@ from pumice.core.views import ClassView
 
 
 def choose(
-    picture: Picture, conf: Configuration, job: JobInfo, task: Task, cls: TaskClass, node: str
+    picture: Picture,
+    conf: Configuration,
+    job: JobInfo,
+    task: Task,
+    cls: TaskClass,
+    node: str,
+    *,
+    ask: Ask = nobody,
 ) -> Choice:
     """
     Return what the nodes say to a task of a job; `node` is the one in question, if any.
 
-    `cls` is the class that the pod has by itself (`class_of`).
+    `cls` is the class that the pod has by itself (`class_of`), `ask` the way to a policy server.
     """
     snapshot = replace(picture.snapshot, active=frozenset({job.key}))
-    ssn = Session(snapshot, conf, picture.plan.now, picture.plan.session)
+    ssn = Session(snapshot, conf, picture.plan.now, picture.plan.session, ask=ask)
     ssn.open()
     if task.node in ssn.nodes.index and task.occupies:
         _take_off(ssn, task)

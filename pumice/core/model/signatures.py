@@ -53,6 +53,9 @@ ANY_IP: Final = "0.0.0.0"  # noqa: S104 - the wildcard address of host ports, no
 NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 """The one label that every namespace is known to have."""
 
+AT_GATE: Final = "at the gate"
+THROUGH_GATE: Final = "through the gate"
+
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
 
@@ -163,7 +166,8 @@ class Signature:
     #: the verdict on a node and its score depend on that node alone, not on pods of the same
     #: signature elsewhere; then placing many at once equals placing one after the other
     node_only: bool
-    #: annotations that decide where the pod may go, or better goes
+    #: annotations that decide where the pod may go, or better goes; of the one about the gate of
+    #: the queue, where the pod stands with it: `AT_GATE` or `THROUGH_GATE`
     traits: Mapping[str, str]
     #: what each container asks of whole cpus, where the pod is to have some of its own
     cpus: tuple[tuple[str, int], ...]
@@ -227,7 +231,12 @@ def traits(pod: Pod) -> dict[str, str]:
     found = pod.metadata.annotations
     if not found or pod.spec.node_name:
         return {}
-    return {key: found[key] for key in names.TRAITS if key in found}
+    kept: dict[str, str] = {key: found[key] for key in names.TRAITS if key in found}
+    if found.get(names.QUEUE_ALLOCATION_GATE) == "true":
+        gates = pod.spec.scheduling_gates or ()
+        held = any(gate.name == names.QUEUE_ALLOCATION_GATE for gate in gates)
+        kept[names.QUEUE_ALLOCATION_GATE] = AT_GATE if held else THROUGH_GATE
+    return kept
 
 
 class _Source:

@@ -35,6 +35,7 @@ async def a_server(handler: Handler) -> AsyncIterator[str]:
 async def ask(url: str, *bodies: Json, timeout_s: float = 5.0) -> list[Json | None]:
     """Ask as a session does, from a thread of its own."""
     server = PolicyServer()
+    server.open()
     try:
         question = Question(url, bodies, timeout_s)
         return list(await asyncio.to_thread(server, question))
@@ -100,3 +101,13 @@ async def test_a_server_that_is_not_there() -> None:
     async with a_server(text("{}")) as url:
         pass
     assert await ask(url, {}) == [None]
+
+
+async def test_a_server_that_is_not_open_yet_or_any_more_gives_no_answer() -> None:
+    async with a_server(text("{}")) as url:
+        server, question = PolicyServer(), Question(url, [{}], 5.0)
+        before = server(question)
+        server.open()
+        between = await asyncio.to_thread(server, question)
+        await server.close()
+        assert [before, between, server(question)] == [[None], [{}], [None]]

@@ -20,6 +20,7 @@ import numpy as np
 from pumice.core.api.scheduling import Queue
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.snapshots import QueueSums
+from pumice.core.model.tasks import TaskClass
 from pumice.core.names import ROOT_QUEUE
 from pumice.core.resources import EPSILON, Floats, ResourceSpace, excess, is_empty, pad, plus, share
 
@@ -37,6 +38,8 @@ class Attributes:
     limit: list[float] = field(default_factory=list)
     deserved: Floats = field(default_factory=lambda: np.zeros(0))
     allocated: list[float] = field(default_factory=list)
+    #: what is kept for pods that came through the gate of their queue; empty where there are none
+    reserved: list[float] = field(default_factory=list)
     inqueue: Floats = field(default_factory=lambda: np.zeros(0))
     elastic: Floats = field(default_factory=lambda: np.zeros(0))
     #: of a queue in a tree: the one above, and those below
@@ -82,6 +85,18 @@ class Attributes:
         self.allocated = plus(np.array(self.allocated), usage.allocated).tolist()
         self.inqueue = plus(self.inqueue, usage.inqueue)
         self.elastic = plus(self.elastic, usage.elastic)
+
+    @property
+    def held(self) -> list[float]:
+        """Return what the queue holds together with what it keeps room for."""
+        return [a + r for a, r in zip(self.allocated, self.reserved, strict=True)]
+
+    def reserve(self, cls: TaskClass, n: int) -> None:
+        """Keep room for so many tasks more, or fewer."""
+        if not self.reserved:
+            self.reserved = [0.0] * self.size
+        for row in cls.rows:
+            self.reserved[row] += n * float(cls.req[row])
 
     def measure(self) -> None:
         """Work out the share: the largest part that is held of any resource deserved."""

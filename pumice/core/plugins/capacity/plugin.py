@@ -1,4 +1,9 @@
-"""The plugin `capacity`: registers what `attributes` and `reclaiming` work out."""
+"""
+The plugin `capacity`: registers what `attributes` and `reclaiming` work out.
+
+A queue, and all above it, keep room for the pods that were let out of the gate of their queue and
+have no node yet: others may have what is left beside them.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,14 @@ from functools import cmp_to_key
 
 import numpy as np
 
+from pumice.core import names
 from pumice.core.conf import Arguments
 from pumice.core.extension import Event, EventHandler, SortKey, Victims, Vote
 from pumice.core.fitness import Limit
 from pumice.core.model.jobs import JobInfo, without_gated
 from pumice.core.model.queues import QueueInfo
-from pumice.core.model.tasks import Task, TaskClass
+from pumice.core.model.signatures import THROUGH_GATE
+from pumice.core.model.tasks import Status, Task, TaskClass
 from pumice.core.plan import Reason
 from pumice.core.plugins.capacity.attributes import Attributes, side_by_side, tree
 from pumice.core.plugins.capacity.reclaiming import Reclaiming, may_ask
@@ -48,6 +55,7 @@ class Capacity:
         else:
             self.level = 0
             self.queues = side_by_side(ssn.queues, ssn.snapshot.usage, ssn.total)
+        self._reserve(ssn)
         dues = {name: attr.deserved.tolist() for name, attr in self.queues.items()}
         ssn.findings.deserved = dues
         self._register(ssn)
@@ -58,6 +66,7 @@ class Capacity:
         points.allocatable[NAME] = self.allocatable
         points.simulate_allocatable[NAME] = self.affordable
         points.preemptive[NAME] = self.preemptive
+        points.admitted[NAME] = self.admitted
         points.job_enqueueable[NAME] = lambda job: self.enqueueable(ssn.queues[job.queue], job)
         points.job_enqueued[NAME] = self.enqueued
 
@@ -82,9 +91,12 @@ class Capacity:
         if attr is None:
             return
         n = sign * len(event.tasks)
+        kept = event.cls.signature.traits.get(names.QUEUE_ALLOCATION_GATE) == THROUGH_GATE
         for queue in attr.chain:
             for row in event.cls.rows:
                 queue.allocated[row] += n * float(event.cls.req[row])
+            if kept:
+                queue.reserve(event.cls, -n)
         attr.measure()
 
     # Orders.
@@ -125,11 +137,28 @@ class Capacity:
         if fault:
             self.limits[queue.name] = Limit(fault, plugin=NAME)
             return 0
+        kept = cls.signature.traits.get(names.QUEUE_ALLOCATION_GATE) == THROUGH_GATE
         for attr in self.queues[queue.name].chain:
-            n, row = affordable(cls, attr.allocated, attr.limit, n)
+            held = attr.allocated if kept or not attr.reserved else attr.held
+            n, row = affordable(cls, held, attr.limit, n)
             if row is not None:
                 self.limits[queue.name] = self._limit(attr, row)
         return n
+
+    def admitted(self, queue: QueueInfo, cls: TaskClass, n: int) -> None:
+        """Keep room for tasks that were let out of the gate of their queue."""
+        attr = self.queues.get(queue.name)
+        for above in attr.chain if attr else ():
+            above.reserve(cls, n)
+
+    def _reserve(self, ssn: Session) -> None:
+        for job in ssn.active:
+            if job.counts.total.pending and job.queue in self.queues:
+                for task in job.tasks.values():
+                    traits = task.cls.signature.traits
+                    through = traits.get(names.QUEUE_ALLOCATION_GATE) == THROUGH_GATE
+                    if through and task.status is Status.PENDING and not task.gates:
+                        self.admitted(ssn.queues[job.queue], task.cls, 1)
 
     def _fault(self, queue: QueueInfo) -> str:
         """Return why nothing of the queue can be scheduled, if so."""
