@@ -2,8 +2,9 @@
 The scheduler configuration as a file that may change under us.
 
 The file is looked at once a second (a mounted ConfigMap changes by a swapped link, so it is the
-content that counts). One that does not parse is refused with a message, and the last good one
-stays in force; at start there is Volcano's default to fall back on.
+content that counts). One that does not parse, or names a plugin that cannot be made of its
+arguments, is refused with a message, and the last good one stays in force; at start there is
+Volcano's default to fall back on.
 
 Which plugins it may name is settled once, when the process starts: the built-in ones, and those
 that installed packages offer as entry points of the group `pumice.plugins`.
@@ -16,8 +17,9 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from pumice.core.catalog import add_plugin
+from pumice.core.catalog import add_plugin, plugin_named
 from pumice.core.conf import DEFAULT, Configuration, ConfigurationError, parse
+from pumice.core.guarding import describe
 from pumice.kube.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -41,6 +43,18 @@ def add_installed_plugins() -> None:
             continue
         add_plugin(entry.name, build)
         log.info("plugin %s: %s", entry.name, entry.value)
+
+
+def _try_plugins(conf: Configuration) -> None:
+    """Make every plugin once; raise ConfigurationError where one cannot be made."""
+    for option in (option for tier in conf.tiers for option in tier):
+        build = plugin_named(option.name)
+        if build is None:
+            continue  # Sessions go on without it, and say so.
+        try:
+            build(option.arguments)
+        except Exception as error:
+            raise ConfigurationError(f"plugin {option.name}: {describe(error)}") from error
 
 
 class ConfigurationFile:
@@ -71,9 +85,11 @@ class ConfigurationFile:
             return False
         self._text = text
         try:
-            self.current = parse(text)
+            conf = parse(text)
+            _try_plugins(conf)
         except ConfigurationError as error:
             return self._refuse(f"{self._path}: {error}")
+        self.current = conf
         self.refused = ""
         log.info("configuration in force: %s", self._path)
         for listener in self.listeners:

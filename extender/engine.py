@@ -112,6 +112,7 @@ class Engine:
             try:
                 await self.session()
             except Exception:
+                self.metrics.failed_sessions.inc()
                 log.exception("the session failed; the next one starts anew")
 
     async def session(self) -> Past:
@@ -138,6 +139,8 @@ class Engine:
         self.metrics.session_seconds.observe(seconds)
         self.metrics.placements.inc(applied.placed)
         self.metrics.dropped.inc(applied.dropped)
+        for plugin, number in plan.failures.items():
+            self.metrics.plugin_failures.labels(plugin).inc(number)
         warns = self._warn(plan)
         decided = plan.allocations or plan.evictions or plan.enqueued or plan.admitted
         if decided or warns:

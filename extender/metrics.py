@@ -27,6 +27,10 @@ class Metrics:
         self.dropped = made.counter(
             "placements_dropped", "Placements that no longer held when they were applied."
         )
+        self.plugin_failures = made.counter(
+            "plugin_failures", "What third-party plugins raised in sessions.", ["plugin"]
+        )
+        self.failed_sessions = made.counter("sessions_failed", "Sessions that decided nothing.")
         self.replaced = made.gauge("pods_replaced", "Pods given up after a refusal.")
         self.in_flight = made.gauge("pods_in_flight", "Pods Released or Arrived.")
         self.parked = made.gauge("bind_calls_parked", "Open bind calls.")

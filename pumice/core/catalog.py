@@ -57,6 +57,11 @@ def add_plugin(name: str, build: PluginBuilder) -> None:
     _added[name] = build
 
 
+def is_added(name: str) -> bool:
+    """Return whether a plugin is one that was added."""
+    return name in _added
+
+
 def remove_plugin(name: str) -> None:
     """Forget a plugin that was added."""
     _added.pop(name, None)

@@ -70,6 +70,8 @@ class Findings:
     enqueued: list[Enqueue] = field(default_factory=list)
     admitted: list[Admit] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    #: plugins that raised -> the extension points at which they did, and how often
+    failures: dict[str, Counter[str]] = field(default_factory=dict)
     #: plugins that act from time to time and did so in this session -> when
     acted: dict[str, float] = field(default_factory=dict)
 
@@ -114,6 +116,7 @@ class Closing:
             queues=tuple(self._queues()),
             deserved=self.findings.deserved,
             warnings=tuple(self.findings.warnings),
+            failures={name: n.total() for name, n in self.findings.failures.items()},
             acted=dict(self.findings.acted),
         )
 

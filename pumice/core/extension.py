@@ -211,6 +211,15 @@ class Point(Generic[F]):
     def __bool__(self) -> bool:
         return bool(self.all)
 
+    def change(self, plugin: str, change: Callable[[F], F]) -> None:
+        """Put another function in the place of what a plugin has registered, if it has."""
+        if plugin in self._functions:
+            self._functions[plugin] = change(self._functions[plugin])
+
+    def withdraw(self, plugin: str) -> None:
+        """Forget what a plugin has registered."""
+        self._functions.pop(plugin, None)
+
     def arrange(self, tiers: Iterable[Sequence[PluginOption]]) -> None:
         """Put the functions in the order in which they are asked."""
         rows = [(number, self._row(plugins)) for number, plugins in enumerate(tiers, start=1)]
@@ -342,6 +351,11 @@ class Points:
     hyper_node_gradient_for_sub_job: Point[SubJobGradients] = field(
         default_factory=lambda: Point("enabledHyperNodeGradient")
     )
+
+    def withdraw(self, plugin: str) -> None:
+        """Forget what a plugin has registered, at every point."""
+        for name in Points.__slots__:
+            getattr(self, name).withdraw(plugin)
 
     def arrange(self, tiers: Sequence[Sequence[PluginOption]]) -> None:
         """Put the functions of every point in order."""

@@ -181,5 +181,7 @@ class Plan:
     deserved: Mapping[str, Sequence[float]] = field(default_factory=dict)
     #: faults of single objects or of the configuration, for the log
     warnings: tuple[str, ...] = ()
+    #: third-party plugins that raised -> how often
+    failures: Mapping[str, int] = field(default_factory=dict)
     #: plugins that act from time to time and did so now -> when; an input of later sessions
     acted: Mapping[str, float] = field(default_factory=dict)

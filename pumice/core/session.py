@@ -12,16 +12,17 @@ that plugins register, batch by batch, stand in `pumice.core.extension`.
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, total_ordering
+from functools import cached_property, partial, total_ordering
 from typing import Protocol, runtime_checkable
 
 from pumice.core import voting
-from pumice.core.catalog import action_named, plugin_named
+from pumice.core.catalog import PluginBuilder, action_named, is_added, plugin_named
 from pumice.core.closing import Closing, Findings
-from pumice.core.conf import Arguments, Configuration
+from pumice.core.conf import Arguments, Configuration, PluginOption
 from pumice.core.domains import Domains
 from pumice.core.extension import (
     Enqueueable,
@@ -36,6 +37,7 @@ from pumice.core.extension import (
     Vote,
 )
 from pumice.core.fitness import Trouble
+from pumice.core.guarding import Guard, describe
 from pumice.core.ids import JobKey
 from pumice.core.model.jobs import JobInfo, SubJob
 from pumice.core.model.nodes import NodeTable
@@ -124,7 +126,8 @@ class Session:
         self.active: list[JobInfo] = [job for job in ordered if self._has_place(job)]
         #: jobs whose queue does not exist, and malformed ones
         self.stranded: list[JobInfo] = [job for job in ordered if not self._has_place(job)]
-        self.plugins: list[Plugin] = []
+        #: by name as configured, in the order in which they were opened
+        self.plugins: list[tuple[str, Plugin]] = []
         self.views = Views(self.space, self.points, self.names, snapshot.avoided)
         #: what is to be told when the session closes
         self.findings = Findings(warnings=[*conf.warnings, *_faults(snapshot, ordered)])
@@ -136,17 +139,45 @@ class Session:
                 build = plugin_named(option.name)
                 if build is None:
                     self._warn(f"plugin {option.name} is not available, it is left out")
-                    continue
-                plugin = build(option.arguments)
-                if option.has("enableHierarchy"):
-                    if isinstance(plugin, Hierarchical):
-                        plugin.hierarchy = True
-                    else:
-                        self._warn(f"plugin {option.name} has no hierarchy, the flag is left out")
-                self.plugins.append(plugin)
-                plugin.on_session_open(self)
-                self.findings.warnings += option.arguments.faults.values()
+                elif is_added(option.name):
+                    self._open_guarded(option, build)
+                else:
+                    self._open(option, build)
         self.points.arrange(self.conf.tiers)
+
+    def _open(self, option: PluginOption, build: PluginBuilder) -> None:
+        plugin = build(option.arguments)
+        if option.has("enableHierarchy"):
+            if isinstance(plugin, Hierarchical):
+                plugin.hierarchy = True
+            else:
+                self._warn(f"plugin {option.name} has no hierarchy, the flag is left out")
+        plugin.on_session_open(self)
+        self.plugins.append((option.name, plugin))
+        self.findings.warnings += option.arguments.faults.values()
+
+    def _open_guarded(self, option: PluginOption, build: PluginBuilder) -> None:
+        """Open a third-party plugin; one that does not open takes no part in this session."""
+        handlers, had_peers = len(self.space.handlers), "peers" in self.__dict__
+        try:
+            self._open(option, build)
+        except Exception as error:
+            self._failed(option.name, "on_session_open", error)
+            self.points.withdraw(option.name)
+            del self.space.handlers[handlers:]
+            if not had_peers:
+                self.__dict__.pop("peers", None)
+            return
+        guard = Guard(option.name, len(self.nodes), partial(self._failed, option.name))
+        guard.points(self.points)
+        self.space.handlers[handlers:] = map(guard.handler, self.space.handlers[handlers:])
+
+    def _failed(self, plugin: str, where: str, error: Exception) -> None:
+        """Take note of what a plugin raised; tell of it once for each extension point."""
+        counts = self.findings.failures.setdefault(plugin, Counter())
+        counts[where] += 1
+        if counts[where] == 1:
+            self._warn(f"plugin {plugin} failed in {where}: {describe(error)}")
 
     def _warn(self, text: str) -> None:
         self.findings.warnings.append(text)
@@ -406,8 +437,13 @@ class Session:
 
     def close(self) -> Plan:
         """Let the plugins have their last word and return what was decided."""
-        for plugin in self.plugins:
-            plugin.on_session_close(self)
+        for name, plugin in self.plugins:
+            try:
+                plugin.on_session_close(self)
+            except Exception as error:
+                if not is_added(name):
+                    raise
+                self._failed(name, "on_session_close", error)
         closing = Closing(self.id, self.now, self.snapshot, self.space, self.findings)
         return closing.plan(self.active, self.stranded)
 

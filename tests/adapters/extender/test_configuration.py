@@ -57,13 +57,13 @@ async def test_a_mounted_config_map_that_changes_is_in_force_within_two_seconds(
     assert file.current.actions == ("enqueue", "allocate")
 
 
-def install(folder: Path, entry_points: str, module: str) -> None:
+def install(folder: Path, entry_points: str, text: str, module: str = "acme_plugins") -> None:
     """Lay a package down in `folder` as an installer does."""
-    info = folder / "acme_plugins-1.0.dist-info"
+    info = folder / f"{module}-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-plugins\nVersion: 1.0\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[pumice.plugins]\n{entry_points}")
-    (folder / "acme_plugins.py").write_text(module)
+    (folder / f"{module}.py").write_text(text)
 
 
 MODULE = """
@@ -95,3 +95,31 @@ def test_installed_packages_bring_plugins(
         assert "plugin broken (acme_plugins:Missing) does not load" in caplog.text
     finally:
         remove_plugin("acme")
+
+
+BROKEN = """
+class Broken:
+    name = "acme"
+
+    def __init__(self, args):
+        raise ValueError("argument hint is missing")
+"""
+
+
+def test_a_plugin_that_cannot_be_made_leaves_the_last_good_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, "acme = broken_plugins:Broken\n", BROKEN, module="broken_plugins")
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "scheduler.conf"
+    path.write_text(GOOD)
+    file = ConfigurationFile(str(path), ManualClock())
+    add_installed_plugins()
+    try:
+        path.write_text("actions: enqueue\ntiers: [{plugins: [{name: acme}]}]\n")
+        file.look()
+    finally:
+        remove_plugin("acme")
+
+    assert file.current.actions == ("allocate",)
+    assert "plugin acme: ValueError: argument hint is missing (broken_plugins.py:" in file.refused
