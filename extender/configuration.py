@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from pathlib import Path
 
-from pumice.core.catalog import add_plugin, plugin_named
+from pumice.core.catalog import plugin_named
 from pumice.core.conf import DEFAULT, Configuration, ConfigurationError, parse
 from pumice.core.guarding import describe
 from pumice.kube.clock import Clock
@@ -25,24 +24,6 @@ from pumice.kube.clock import Clock
 log = logging.getLogger(__name__)
 
 LOOK_S = 1.0
-PLUGINS = "pumice.plugins"
-
-
-def add_installed_plugins() -> None:
-    """
-    Make the plugins known that installed packages offer; one that does not load is left out.
-
-    An entry point names what builds the plugin from its arguments, usually a class. It goes
-    before a built-in plugin of its name.
-    """
-    for entry in entry_points(group=PLUGINS):
-        try:
-            build = entry.load()
-        except Exception:
-            log.exception("plugin %s (%s) does not load, it is left out", entry.name, entry.value)
-            continue
-        add_plugin(entry.name, build)
-        log.info("plugin %s: %s", entry.name, entry.value)
 
 
 def _try_plugins(conf: Configuration) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from extender.applying import Applied, apply_allocations
+from extender.logbook import Entry, Logbook
 from extender.metrics import Metrics
 from extender.model import Model, Urgency
 from extender.releases import Releases
@@ -25,6 +26,7 @@ from pumice.core.conf import Configuration
 from pumice.core.explain.picture import Picture
 from pumice.core.outside import Ask, nobody
 from pumice.core.plan import Plan
+from pumice.core.replay.answers import Listening
 from pumice.core.session import run_session
 from pumice.kube.clock import Clock
 
@@ -69,6 +71,9 @@ class Engine:
     admit: Callable[[Plan], object] = lambda plan: None
     #: the way to a policy server
     ask: Ask = nobody
+    logbook: Logbook = field(default_factory=Logbook)
+    #: the last session as the log has it
+    entry: Entry | None = None
     past: deque[Past] = field(default_factory=lambda: deque(maxlen=KEPT_SESSIONS))
     #: what the last session saw, and all that it decided and found
     latest: Picture | None = None
@@ -120,13 +125,9 @@ class Engine:
         self.sessions += 1
         started = self.clock.monotonic()
         snapshot = self.model.cluster.snapshot(self.model.avoided_nodes(), self.model.spared_pods())
+        conf, ask = self.configuration(), Listening(self.ask)
         plan = await asyncio.to_thread(
-            run_session,
-            snapshot,
-            self.configuration(),
-            self.clock.now(),
-            f"s{self.sessions}",
-            ask=self.ask,
+            run_session, snapshot, conf, self.clock.now(), f"s{self.sessions}", ask=ask
         )
         seconds = self.clock.monotonic() - started
         applied = apply_allocations(plan, self.model, self.releases)
@@ -145,6 +146,9 @@ class Engine:
         decided = plan.allocations or plan.evictions or plan.enqueued or plan.admitted
         if decided or warns:
             self.past.append(past)
+        self.entry = Entry(snapshot, conf, ask.heard, plan)
+        if decided:
+            await self.logbook.write(self.entry)
         # What was dropped is decided anew when the change comes that made it void, or a little
         # later: a session right now might come to the same again and again.
         return past

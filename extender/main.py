@@ -21,11 +21,12 @@ import uvicorn
 import uvloop
 
 from extender.addresses import is_loopback, split
-from extender.configuration import add_installed_plugins
 from extender.hot import App
+from extender.logbook import KEPT
 from extender.service import Service
 from extender.tls import TlsFiles
 from pumice.core import names
+from pumice.installed import add_installed_plugins
 from pumice.kube import logs
 from pumice.kube.clock import SystemClock
 from pumice.kube.connections import KEEP_ALIVE_S, Connection
@@ -62,6 +63,15 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help=f"scheduler name to serve, repeatable (default: {names.DEFAULT_SCHEDULER})",
     )
     parser.add_argument("--default-queue", default=names.DEFAULT_QUEUE)
+    parser.add_argument(
+        "--decision-log", type=Path, help="directory for records of sessions that decided something"
+    )
+    parser.add_argument(
+        "--decision-log-files",
+        type=int,
+        default=KEPT,
+        help="how many are kept (default: %(default)s)",
+    )
     parser.add_argument("--log-level", default="info")
     parser.add_argument(
         "--barrier",

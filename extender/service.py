@@ -21,6 +21,7 @@ from extender.engine import Engine
 from extender.evicting import Evictions
 from extender.hot import HotPath
 from extender.loads.polling import Polling
+from extender.logbook import Logbook
 from extender.metrics import Metrics
 from extender.model import Model, Urgency
 from extender.nacks import Nacks
@@ -154,6 +155,7 @@ class Service:
             evictions.enter,
             Admissions(model, writes).enter,
             policies,
+            Logbook(args.decision_log, max(args.decision_log_files, 1)),
         )
         synced = asyncio.Event()
 

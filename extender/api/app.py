@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
 
-from extender.api import explaining, internals, listing
+from extender.api import explaining, internals, listing, recording
 from extender.api.answers import Problem, answer
 from extender.api.desk import Asks, Desk
 from extender.api.readers import Readers
@@ -36,7 +36,7 @@ def make_app(desk: Desk, readers: Readers) -> FastAPI:
     )
     app.state.desk, app.state.readers = desk, readers
     _add_health(app)
-    for part in (explaining, listing, internals):
+    for part in (explaining, listing, internals, recording):
         # Not `include_router`: that would make every page anew, when the first reader comes.
         app.router.routes.extend(part.router.routes)
     app.exception_handler(RequestValidationError)(_senseless)

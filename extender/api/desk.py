@@ -20,6 +20,7 @@ from fastapi import Depends, HTTPException, Request
 
 from extender.barrier import Barrier
 from extender.engine import Engine
+from extender.logbook import Entry as Recorded
 from extender.metrics import Metrics
 from extender.model import Model
 from extender.nacks import Nacks, Refusal
@@ -74,6 +75,12 @@ class Desk:
         if self.engine.latest is None:
             raise HTTPException(503, f"no session yet: {self.missing() or 'it is to begin'}")
         return self.engine.latest
+
+    def session(self) -> Recorded:
+        """Return the last session, to be recorded."""
+        if self.engine.entry is None:
+            raise HTTPException(503, f"no session yet: {self.missing() or 'it is to begin'}")
+        return self.engine.entry
 
     def moment(self, monotonic: float) -> float:
         """Return when something was, in seconds since 1970."""

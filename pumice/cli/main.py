@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from pumice.cli import cluster, explain, manifests
+from pumice.cli import cluster, explain, manifests, replay
 
 app = typer.Typer(
     name="pumice",
@@ -60,6 +60,7 @@ def release(
 
 app.command("explain")(explain.command)
 app.command("manifests")(manifests.command)
+app.command("replay")(replay.command)
 
 
 def main() -> None:

@@ -56,8 +56,10 @@ class Cluster:
         self,
         scheduler_names: frozenset[str] = VOLCANO,
         default_queue: str = names.DEFAULT_QUEUE,
+        resources: Iterable[str] = (),
+        label_keys: Iterable[str] = (),
     ) -> None:
-        self.space = ResourceSpace()
+        self.space = ResourceSpace(resources)
         self.default_queue = default_queue
         #: object, as `pod namespace/name`, -> what is wrong with it
         self.faults: dict[str, str] = {}
@@ -78,7 +80,7 @@ class Cluster:
         self.hypernodes: dict[str, HyperNode] = {}
         #: the tree of the HyperNodes, and the columns that it is over
         self._tree: tuple[HyperTree, Columns] | None = None
-        self._label_keys: frozenset[str] = frozenset()
+        self._label_keys = frozenset(label_keys)
         self._population = Population()
         self._usage = QueueUsage()
         self._source = TaskSource(self.space, TaskClasses(), scheduler_names)
@@ -114,6 +116,13 @@ class Cluster:
         uid = PodUid(pod.metadata.uid)
         self._pods[uid] = pod
         self._guard(f"pod {pod.metadata.key}", lambda: self._set_pod(uid, pod), uid)
+
+    def recall_pod(self, pod: Pod, status: Status, node: str, nominated: str) -> None:
+        """Take over a pod as it was counted, whatever it shows itself."""
+        self.set_pod(pod)
+        task = self._tasks[PodUid(pod.metadata.uid)]
+        if (task.status, task.node, task.nominated) != (status, node, nominated):
+            self._replace(task.uid, replace(task.at(status, node), nominated=nominated))
 
     def remove_pod(self, uid: PodUid) -> None:
         """Forget a pod that is gone."""
@@ -261,6 +270,10 @@ class Cluster:
 
     def _set_node(self, node: Node) -> None:
         self.nodes.put(NodeInfo.of(node), allocatable(node, self.space))
+
+    def recall_node(self, info: NodeInfo, offers: Iterable[float]) -> None:
+        """Take over a node as it stood in a table."""
+        self.nodes.put(info, np.array([*offers]))
 
     def remove_node(self, name: str) -> None:
         """Forget a node. Pods on it stay known, and count again should it return."""
@@ -464,6 +477,10 @@ class Cluster:
             avoided=avoided,
             spared=spared,
             default_queue=self.default_queue,
+            scheduler_names=self._source.schedulers,
+            priority_classes=tuple(self._classes.values()),
+            hypernodes=tuple(self.hypernodes.values()),
+            label_keys=self._label_keys,
             inputs=self.inputs.copy(),
             faults={**self.faults, **odd},
             tree=self.tree,

@@ -141,6 +141,8 @@ class Configuration:
     metrics: Mapping[str, Yaml] = field(default_factory=dict)
     #: what is odd but can be used
     warnings: tuple[str, ...] = ()
+    #: as it was written
+    text: str = field(default="", compare=False, repr=False)
 
     def action(self, name: str) -> Arguments:
         """Return the arguments of an action."""
@@ -164,6 +166,7 @@ def parse(text: str) -> Configuration:
         configurations=_configurations(_list(root, "configurations")),
         metrics=_mapping(root.get("metrics"), "metrics"),
         warnings=tuple(warnings),
+        text=text,
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pumice.core.api.core import PriorityClass
+from pumice.core.api.topology import HyperNode
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.hypernodes import HyperTree
 from pumice.core.model.inputs import Inputs
@@ -55,6 +57,12 @@ class Snapshot:
     #: pods that could not be evicted a while ago: they are not tried again
     spared: frozenset[PodUid] = frozenset()
     default_queue: str = DEFAULT_QUEUE
+    scheduler_names: frozenset[str] = frozenset()
+    priority_classes: tuple[PriorityClass, ...] = ()
+    #: what `tree` was made of
+    hypernodes: tuple[HyperNode, ...] = ()
+    #: keys of labels that selectors mention: pods are told apart by no others
+    label_keys: frozenset[str] = frozenset()
     #: what some plugins read besides
     inputs: Inputs = field(default_factory=Inputs)
     #: objects that were left out, and why

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from extender.configuration import ConfigurationFile, add_installed_plugins
+from extender.configuration import ConfigurationFile
 from pumice.core.catalog import remove_plugin
 from pumice.core.conf import DEFAULT
+from pumice.installed import add_installed_plugins
 from tests.builders import a_cluster, a_conf, a_plugin, a_session
 from tests.fakeapi import ManualClock
 from tests.mounts import mount
