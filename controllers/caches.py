@@ -17,24 +17,39 @@ from collections.abc import Callable, Collection, Hashable, ItemsView, Mapping, 
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from controllers.rows import JobObject, Workload, job_object, owner, slim, workload
+from controllers.rows import JobObject, Workload, job_object, labels, owner, slim, workload
 from pumice.core.api.batch import Job
 from pumice.core.api.bus import Command
 from pumice.core.api.core import Pod, PriorityClass
 from pumice.core.api.cron import CronJob
 from pumice.core.api.scheduling import PodGroup, Queue
+from pumice.core.api.topology import HyperNode
 from pumice.core.jobs.types import ObjectKind
-from pumice.core.names import JOB_NAME
+from pumice.core.names import JOB_NAME, NAMESPACE
 from pumice.kube import resources, wire
 from pumice.kube.client import EVERYTHING, Client, Selector
 from pumice.kube.clock import Clock, SystemClock
 from pumice.kube.informer import Deleted, Event, Informer, Updated
-from pumice.kube.resources import Object, PersistentVolumeClaim, ReplicaSet, Resource, StatefulSet
+from pumice.kube.resources import (
+    ConfigMap,
+    Object,
+    PersistentVolumeClaim,
+    Plain,
+    ReplicaSet,
+    Resource,
+    StatefulSet,
+)
 
 log = logging.getLogger(__name__)
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 OF_JOBS: Final = Selector(labels=JOB_NAME)
+CONFIGURATION: Final = (NAMESPACE, "volcano-controller-configmap")
+"""Namespace and name of the ConfigMap with the controllers' configuration."""
+NODES: Final = Resource(
+    resources.NODES.api_version, resources.NODES.kind, resources.NODES.plural, Plain, False
+)
+"""Nodes as far as labels go."""
 PLUGIN_RESOURCES: Final[Mapping[ObjectKind, Resource[Any]]] = {
     "ConfigMap": resources.CONFIG_MAPS,
     "NetworkPolicy": resources.NETWORK_POLICIES,
@@ -79,6 +94,11 @@ class Cache(Generic[T, V]):
     def get(self, key: str) -> V | None:
         """Return what is kept of `namespace/name`."""
         return self.informer.store.get(key)
+
+    @property
+    def store(self) -> Mapping[str, V]:
+        """Everything that is kept, by key."""
+        return self.informer.store
 
     def items(self) -> ItemsView[str, V]:
         """Return key and value of everything that is kept."""
@@ -183,6 +203,7 @@ class Caches:
         client: Client,
         scheduler_names: Collection[str],
         *,
+        configuration: tuple[str, str] = CONFIGURATION,
         on_malformed: Malformed | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -233,6 +254,19 @@ class Caches:
         self.stateful_sets: Cache[StatefulSet, Workload] = Cache(
             client, resources.STATEFUL_SETS, project=workload, clock=clock
         )
+        #: labels of every node
+        self.nodes: Cache[Plain, dict[str, str]] = Cache(client, NODES, project=labels, clock=clock)
+        self.hyper_nodes: Cache[HyperNode, HyperNode] = Cache(
+            client, resources.HYPERNODES, on_malformed=on_malformed, clock=clock
+        )
+        namespace, name = configuration
+        #: the one ConfigMap with the controllers' configuration
+        self.configuration: Cache[ConfigMap, ConfigMap] = Cache(
+            client,
+            resources.CONFIG_MAPS,
+            select=Selector(namespace=namespace, fields=f"metadata.name={name}"),
+            clock=clock,
+        )
         #: what plugins made for Jobs
         self.job_objects: Mapping[ObjectKind, Cache[Any, JobObject]] = {
             kind: Cache(client, resource, select=OF_JOBS, project=job_object, clock=clock)
@@ -265,6 +299,9 @@ class Caches:
             self.claims,
             self.replica_sets,
             self.stateful_sets,
+            self.nodes,
+            self.hyper_nodes,
+            self.configuration,
             *self.job_objects.values(),
         )
 

@@ -1,5 +1,5 @@
 """
-`python -m controllers`: the controllers of Jobs, CronJobs, PodGroups and queues in one process.
+`python -m controllers`: the controllers of Jobs, CronJobs, PodGroups, queues and HyperNodes.
 
 They share one client, one set of caches and one event recorder. Every part is a named task of
 one group: a part that fails takes the process with it, to be started anew, and everything that
@@ -21,6 +21,7 @@ import uvloop
 from controllers.caches import Caches
 from controllers.cron import CronJobController
 from controllers.gc import GarbageCollector
+from controllers.hypernode import HyperNodeController
 from controllers.job import JobController
 from controllers.podgroup import PodGroupController
 from controllers.queue import QueueController
@@ -99,6 +100,7 @@ class Controllers:
         )
         self.crons = CronJobController(client, self.caches, self.events, clock=clock)
         self.garbage = GarbageCollector(client, self.caches, clock=clock)
+        self.hyper_nodes = HyperNodeController(client, self.caches, self.events, clock=clock)
 
     async def run(self) -> None:
         """Run every part; one that fails ends them all."""
@@ -110,6 +112,7 @@ class Controllers:
             group.create_task(self.jobs.run(), name="job controller")
             group.create_task(self.crons.run(), name="cronjob controller")
             group.create_task(self.garbage.run(), name="garbage collector")
+            group.create_task(self.hyper_nodes.run(), name="hypernode controller")
             await self.caches.wait()
             # What is cached now lives long: no collection needs to look at it again.
             gc.collect()

@@ -36,6 +36,11 @@ class JobObject:
     is_leaving: bool
 
 
+def labels(obj: Plain) -> dict[str, str]:
+    """Return the labels, which is all that is kept of a node."""
+    return obj.metadata.labels or {}
+
+
 def slim(pod: Pod) -> Pod:
     """Return the pod without what only its PodGroup is made from, once it names one."""
     if not (pod.metadata.annotations or {}).get(GROUP_NAME):

@@ -67,6 +67,7 @@ SLA_WAITING_TIME_BARE: Final = "sla-waiting-time"
 NETWORK_TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
 NETWORK_TOPOLOGY_HIGHEST_TIER: Final = "volcano.sh/network-topology-highest-tier"
 ALLOCATED_HYPERNODE: Final = "volcano.sh/job-allocated-hypernode"
+TOPOLOGY_SOURCE: Final = "volcano.sh/network-topology-source"
 OVERSUBSCRIPTION_CPU: Final = "volcano.sh/oversubscription-cpu"
 OVERSUBSCRIPTION_MEMORY: Final = "volcano.sh/oversubscription-memory"
 #: annotations of pods that decide where they may go, or better go
