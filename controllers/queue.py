@@ -68,11 +68,13 @@ class QueueController:
         metrics: Metrics,
         *,
         workers: int = WORKERS,
+        max_requeues: int = MAX_RETRIES,
         clock: Clock | None = None,
     ) -> None:
         self._client = client
         self._caches = caches
         self._events = events
+        self._max_requeues = max_requeues
         self._gauges = {
             phase: metrics.gauge(
                 f"queue_pod_group_{phase}_count", f"PodGroups that are {phase}.", ["queue_name"]
@@ -248,7 +250,7 @@ class QueueController:
         self._failures[name] += 1
         failures = self._failures[name]
         log.warning("queue %s: %s: %s", name, left[0], error)
-        if failures > MAX_RETRIES:
+        if 0 <= self._max_requeues < failures:
             del self._failures[name]
             queue = self._caches.queues.get(name)
             meta = queue.metadata if queue else ObjectMeta(name=name)

@@ -135,6 +135,29 @@ SYNC = {
     "root is not waited for": Case(
         Observed(a_queue(parent="root"), None),
     ),
+    "an unknown queue below a closed one closes with it": Case(
+        Observed(a_queue(state="Unknown", parent="p"), a_queue("p", "Closed")),
+        want=[
+            MarkClosedByParent("q", "uid-q", True),
+            Enqueue("q", "CloseQueue"),
+        ],
+    ),
+    "a queue that somebody else opened is not closed for its parent any more": Case(
+        Observed(a_queue(parent="p", closed_by_parent="true"), a_queue("p")),
+        want=[MarkClosedByParent("q", "uid-q", False)],
+    ),
+    "the same below root": Case(
+        Observed(a_queue(closed_by_parent="true"), ROOT),
+        want=[MarkClosedByParent("q", "uid-q", False)],
+    ),
+    "one that is about to close with its parent keeps the mark": Case(
+        Observed(a_queue(parent="p", closed_by_parent="true"), a_queue("p", "Closing")),
+        want=[Enqueue("q", "CloseQueue")],
+    ),
+    "root opens again, whoever closed it": Case(
+        Observed(a_queue("root", "Closed", parent="")),
+        want=[PatchStatus("root", "uid-root", "7", "Open", {})],
+    ),
 }
 
 CLOSE = {
@@ -180,10 +203,10 @@ CLOSE = {
             ),
         ),
         want=[
+            state("Closed"),
             MarkClosedByParent("a", "uid-a", True),
             Enqueue("a", "CloseQueue"),
             Enqueue("c", "CloseQueue"),
-            state("Closed"),
             CLOSED_EVENT,
         ],
     ),
@@ -224,7 +247,7 @@ OPEN = {
                 a_queue("c", "Closed"),
             ),
         ),
-        want=[Enqueue("a", "OpenQueue"), state("Open")],
+        want=[state("Open"), Enqueue("a", "OpenQueue")],
     ),
 }
 

@@ -11,11 +11,15 @@ Reconcile one queue.
                                                    └────────┘
 
 An empty state becomes Open; Unknown stays until an action, and acts like Open then. PodGroups in
-any phase keep a queue Closing, finished ones too.
+any phase keep a queue Closing, finished ones too. A state that a client writes counts like one
+that an action led to.
 
 Closing a queue closes those below it, and opening it opens again those that were closed for its
 sake, which is noted in an annotation; what a user closed stays closed. `root` never closes.
 Counts of PodGroups go into the status, where Volcano leaves zeros.
+
+A queue's own state is written before anything follows for those below: whoever crashes between
+leaves a parent that says what its children are to do.
 """
 
 from __future__ import annotations
@@ -84,6 +88,8 @@ def _parent(seen: Observed) -> Iterator[Effect]:
 def _settled(seen: Observed) -> QueueState:
     """Return the state that the queue has come to without anybody asking."""
     state = seen.queue.status.state or "Open"
+    if seen.queue.metadata.name == names.ROOT_QUEUE:
+        return "Open"
     return _shut(seen) if state == "Closing" else state
 
 
@@ -117,18 +123,25 @@ def _status(seen: Observed, state: QueueState) -> Iterator[Effect]:
 
 def _follow_parent(seen: Observed) -> Iterator[Effect]:
     """Close with a closed parent, and open again with it."""
-    meta, parent = seen.queue.metadata, seen.queue.spec.parent
-    if meta.name == names.ROOT_QUEUE or parent in ("", names.ROOT_QUEUE):
+    meta, parent, here = seen.queue.metadata, seen.queue.spec.parent, seen.queue.status.state
+    if meta.name == names.ROOT_QUEUE:
         return
-    if seen.parent is None:
-        yield Fail(f"parent queue {parent} not found")
-        return
-    above, here = seen.parent.status.state, seen.queue.status.state
+    # What root says of itself does not matter: it cannot be closed.
+    above: QueueState = "Open"
+    if parent not in ("", names.ROOT_QUEUE):
+        if seen.parent is None:
+            yield Fail(f"parent queue {parent} not found")
+            return
+        above = seen.parent.status.state
+    was_closed = _closed_by_parent(seen.queue) == "true"
     if above in SHUT and here not in SHUT:
         yield from _mark(seen.queue, closed=True)
         yield Enqueue(meta.name, CLOSE)
-    elif above == "Open" and here in SHUT and _closed_by_parent(seen.queue) == "true":
+    elif above == "Open" and here in SHUT and was_closed:
         yield Enqueue(meta.name, OPEN)
+    elif above == "Open" and here == "Open" and was_closed:
+        # Opened by whoever wrote its status: if it is closed again, it is not for its parent.
+        yield from _mark(seen.queue, closed=False)
 
 
 def _open(seen: Observed) -> Iterator[Effect]:
@@ -139,10 +152,10 @@ def _open(seen: Observed) -> Iterator[Effect]:
             " Open the parent queue first."
         )
         return
+    yield from _status(seen, "Open")
     for child in seen.children:
         if _closed_by_parent(child) == "true":
             yield Enqueue(child.metadata.name, OPEN)
-    yield from _status(seen, "Open")
     yield from _mark(seen.queue, closed=False)
 
 
@@ -150,11 +163,11 @@ def _close(seen: Observed) -> Iterator[Effect]:
     if seen.queue.metadata.name == names.ROOT_QUEUE:
         yield RecordEvent("Warning", CLOSE, "Close queue failed for root queue can not be closed")
         return
+    yield from _status(seen, _shut(seen))
     for child in seen.children:
         if child.status.state not in SHUT:
             yield from _mark(child, closed=True)
             yield Enqueue(child.metadata.name, CLOSE)
-    yield from _status(seen, _shut(seen))
     yield RecordEvent("Normal", CLOSE, "Close queue succeed")
 
 

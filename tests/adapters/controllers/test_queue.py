@@ -57,6 +57,11 @@ class QueueWorld(World[QueueController]):
         assert group is not None
         self.api.put(POD_GROUPS, {**group, "status": {"phase": phase}})
 
+    def write_state(self, name: str, state: str) -> None:
+        """Write the state as a client does that has no patience."""
+        queue = self.queue(name)
+        self.api.put(QUEUES, {**queue, "status": {**queue.get("status", {}), "state": state}})
+
     def delete_group(self, name: str) -> None:
         group = self.api.get(POD_GROUPS, "ns", name)
         assert group is not None
@@ -180,6 +185,92 @@ async def test_a_queue_below_a_closed_one_opens_when_its_parent_does(world: Queu
         await until(lambda: world.state("top") == "Open")
         await world.clock.advance(60)
         assert world.state("a") == "Open"
+
+
+async def test_a_state_that_a_client_writes_holds_and_the_queues_below_follow(
+    world: QueueWorld,
+) -> None:
+    world.add_queue("top", state="Open")
+    world.add_queue("a", "top", state="Open")
+    world.add_queue("b", "top", state="Closed")
+    world.add_group("held", "top", "Running")
+    async with world.running():
+        world.write_state("top", "Closed")
+        await until(lambda: world.state("a") == "Closed")
+        await world.clock.advance(5)
+        assert [world.state(name) for name in ("top", "a", "b")] == ["Closed"] * 3
+
+        world.write_state("top", "Open")
+        await until(lambda: world.state("a") == "Open")
+        await world.clock.advance(5)
+        assert [world.state(name) for name in ("top", "a", "b")] == ["Open", "Open", "Closed"]
+
+        world.write_state("top", "Closing")
+        await world.clock.advance(5)
+        assert world.state("top") == "Closing", "it still has a PodGroup"
+        world.delete_group("held")
+        await until(lambda: world.state("top") == "Closed")
+
+
+async def test_a_queue_that_a_client_opened_and_its_user_closes_stays_closed(
+    world: QueueWorld,
+) -> None:
+    world.add_queue("top", state="Open")
+    world.add_queue("a", "top", state="Open")
+    async with world.running():
+        world.command("CloseQueue", "top")
+        await until(lambda: world.state("a") == "Closed")
+        world.write_state("top", "Open")
+        world.write_state("a", "Open")
+        await until(lambda: world.mark("a") == "false")
+        world.command("CloseQueue", "a")
+        await until(lambda: world.state("a") == "Closed")
+        await world.clock.advance(60)
+        assert world.state("a") == "Closed"
+
+
+async def test_an_unknown_state_stays_until_an_action(world: QueueWorld) -> None:
+    world.add_queue("q", state="Unknown")
+    async with world.running():
+        await world.clock.advance(5)
+        assert world.state("q") == "Unknown"
+        world.command("OpenQueue", "q")
+        await until(lambda: world.state("q") == "Open")
+        world.write_state("q", "Unknown")
+        world.command("CloseQueue", "q")
+        await until(lambda: world.state("q") == "Closed")
+
+
+async def test_root_opens_again_when_a_client_closes_it(world: QueueWorld) -> None:
+    async with world.running():
+        await until(lambda: world.state("root") == "Open")
+        world.write_state("root", "Closed")
+        await until(lambda: world.state("root") == "Open")
+
+
+async def test_a_queue_that_moves_follows_its_new_parent(world: QueueWorld) -> None:
+    world.add_queue("shut", state="Closed")
+    world.add_queue("q", state="Open")
+    async with world.running():
+        await world.clock.advance(5)
+        queue = world.queue("q")
+        world.api.put(QUEUES, {**queue, "spec": {**queue["spec"], "parent": "shut"}})
+        await until(lambda: world.state("q") == "Closed")
+
+
+async def test_a_group_that_changes_its_queue_is_counted_there(world: QueueWorld) -> None:
+    world.add_queue("a", state="Open")
+    world.add_queue("b", state="Open")
+    world.add_group("g", "a", "Running")
+    async with world.running():
+        await world.clock.advance(5)
+        assert world.queue("a")["status"]["running"] == 1
+        group = world.api.get(POD_GROUPS, "ns", "g")
+        assert group is not None
+        world.api.put(POD_GROUPS, {**group, "spec": {"queue": "b"}})
+        await world.clock.advance(5)
+        assert world.queue("a")["status"]["running"] == 0
+        assert world.queue("b")["status"]["running"] == 1
 
 
 async def test_an_order_that_never_works_is_given_up_with_an_event(world: QueueWorld) -> None:
