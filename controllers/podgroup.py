@@ -61,14 +61,18 @@ class PodGroupController:
         events: Recorder,
         *,
         workers: int = WORKERS,
+        inherits: bool = True,
         clock: Clock | None = None,
     ) -> None:
         self._client = client
         self._caches = caches
         self._events = events
+        self._inherits = inherits
         self._slots = asyncio.Semaphore(IN_FLIGHT)
-        #: groups of workloads that have no replicas
-        self._empty: set[str] = set()
+        #: ReplicaSets and StatefulSets by the key of their group
+        self._workloads: dict[str, Workload] = {}
+        #: uids of groups that we deleted and the cache still shows
+        self._gone: set[str] = set()
         #: by group, what each of its pods was told about why it has none
         self._told: dict[str, dict[str, str]] = {}
         self.queue: WorkQueue[str] = WorkQueue(
@@ -77,6 +81,7 @@ class PodGroupController:
         #: pods that name no group, by `namespace/name` of the one they belong to
         self._ungrouped: Index[Pod] = Index(self._group_key, caches.pods)
         caches.pods.subscribe(self._on_pod)
+        caches.pod_groups.subscribe(self._on_group)
         self._follow(caches.replica_sets)
         self._follow(caches.stateful_sets)
 
@@ -96,6 +101,10 @@ class PodGroupController:
         if not isinstance(event, Deleted) and (key := self._group_key(event.obj)):
             self.queue.add(key)
 
+    def _on_group(self, event: Event[PodGroup, PodGroup]) -> None:
+        if isinstance(event, Deleted):
+            self._gone.discard(event.uid)
+
     def _follow(self, workloads: Cache[T, Workload]) -> None:
         """Look at the group of a workload when it loses its last replica, or gets a first."""
 
@@ -104,20 +113,28 @@ class PodGroupController:
             if row is None:
                 return
             key = f"{row.namespace}/{g.name_for(row.uid)}"
-            was_empty = key in self._empty
-            is_empty = not row.replicas and not isinstance(event, Deleted)
-            (self._empty.add if is_empty else self._empty.discard)(key)
-            if was_empty != is_empty:
+            was_empty = self._is_empty(key)
+            if isinstance(event, Deleted):
+                self._workloads.pop(key, None)
+            else:
+                self._workloads[key] = row
+            if was_empty != self._is_empty(key):
                 self.queue.add(key)
 
         workloads.subscribe(on_change)
+
+    def _is_empty(self, key: str) -> bool:
+        row = self._workloads.get(key)
+        return row is not None and not row.replicas
 
     # Keys become effects.
 
     async def _work(self, key: str) -> None:
         """Do what one group needs; what the API server refuses is told to the pods."""
         group = self._caches.pod_groups.get(key)
-        if key in self._empty:
+        if group is not None and group.metadata.uid in self._gone:
+            group = None
+        if self._is_empty(key):
             await self._carry_out(g.reconcile_workload(0, group))
             return
         pods = sorted(
@@ -127,25 +144,31 @@ class PodGroupController:
         if not pods:
             self._told.pop(key, None)
             return
-        owners = await self._owners(pods[0]) if group is None else []
+        row = self._workloads.get(key)
+        matters = self._inherits and (group is None or g.follows_pods(pods[0]))
+        owners = await self._owners(pods[0], row) if matters else []
+        revision = row.revision if row else ""
         try:
-            await self._carry_out(g.reconcile(pods, owners, exists=group is not None))
+            await self._carry_out(g.reconcile(pods, owners, group, revision=revision))
         except (Invalid, QuantityError) as error:
             self._refused(key, pods, error)  # It stays so until a pod changes.
         except Forbidden as error:
             self._refused(key, pods, error)
             raise  # A quota may have room later.
 
-    async def _owners(self, pod: Pod) -> list[Mapping[str, str]]:
-        """Return the annotations of the pod's owners as they are now; one that is gone has none."""
+    async def _owners(self, pod: Pod, row: Workload | None) -> list[Mapping[str, str]]:
+        """Return the annotations of the pod's owners; one that is gone has none."""
         found: list[Mapping[str, str]] = []
         for owner in g.inherits_from(pod):
+            if row is not None and row.uid == owner.uid:
+                found.append(row.annotations)
+                continue
             try:
                 obj = await self._client.get(OWNERS[owner.kind], pod.metadata.namespace, owner.name)
             except NotFound:
                 continue
             if obj.metadata.uid == owner.uid:
-                found.append(obj.metadata.annotations or {})
+                found.append(g.inheritable(obj.metadata.annotations))
         return found
 
     async def _carry_out(self, effects: Sequence[g.Effect]) -> None:
@@ -155,6 +178,8 @@ class PodGroupController:
             match effect:
                 case g.CreatePodGroup(group=group):
                     await self._create(group)
+                case g.PatchPodGroup():
+                    await self._patch(effect)
                 case g.DeletePodGroup():
                     await self._delete(effect)
                 case g.AnnotatePod():
@@ -172,12 +197,24 @@ class PodGroupController:
             created = await self._client.create(resources.POD_GROUPS, namespace, group)
             self._caches.pod_groups.observe(created)
 
+    async def _patch(self, effect: g.PatchPodGroup) -> None:
+        """Change a group; one that is gone by now is made anew with the next look."""
+        patch, given = MergePatch(effect.patch), Preconditions(uid=effect.uid)
+        changed = await self._client.patch(
+            resources.POD_GROUPS, effect.namespace, effect.name, patch, given=given
+        )
+        self._caches.pod_groups.observe(changed)
+
     async def _delete(self, effect: g.DeletePodGroup) -> None:
         given = Preconditions(uid=effect.uid)
         with suppress(NotFound, Conflict):
             await self._client.delete(
                 resources.POD_GROUPS, effect.namespace, effect.name, given=given
             )
+        # The cache may show it for a moment: pods that come now need a new one.
+        group = self._caches.pod_groups.get(f"{effect.namespace}/{effect.name}")
+        if group is not None and group.metadata.uid == effect.uid:
+            self._gone.add(effect.uid)
 
     async def _annotate(self, effect: g.AnnotatePod) -> None:
         """Annotate a pod; one that is gone, or another by now, needs nothing."""

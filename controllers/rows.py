@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import msgspec
 
 from pumice.core.api.core import Pod, PodSpec
+from pumice.core.groups.reconcile import inheritable
 from pumice.core.jobs.membership import owner_uid
 from pumice.core.jobs.objects import fingerprint, following
 from pumice.core.names import GROUP_NAME
@@ -20,6 +22,10 @@ class Workload:
     namespace: str
     uid: str
     replicas: int
+    #: the revision that a StatefulSet is being brought to
+    revision: str = ""
+    #: those annotations that may go to its group
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +77,10 @@ def _following(obj: Plain) -> dict[str, str]:
 
 def workload(obj: ReplicaSet | StatefulSet) -> Workload:
     """Return the row; Kubernetes defaults replicas to 1."""
+    meta = obj.metadata
     replicas = 1 if obj.spec.replicas is None else obj.spec.replicas
-    return Workload(obj.metadata.namespace, obj.metadata.uid, replicas)
+    revision = obj.status.update_revision if isinstance(obj, StatefulSet) else ""
+    return Workload(meta.namespace, meta.uid, replicas, revision, inheritable(meta.annotations))
 
 
 def owner(pod: Pod) -> str | None:

@@ -113,10 +113,17 @@ class ReplicaSet(Plain):
     spec: ReplicaSetSpec = msgspec.field(default_factory=ReplicaSetSpec)
 
 
+class StatefulSetStatus(Struct):
+    """How far a stateful set is."""
+
+    update_revision: str = ""
+
+
 class StatefulSet(Plain):
     """A stateful set: it owns its pods itself."""
 
     spec: ReplicaSetSpec = msgspec.field(default_factory=ReplicaSetSpec)
+    status: StatefulSetStatus = msgspec.field(default_factory=StatefulSetStatus)
 
 
 class ObjectReference(Struct):

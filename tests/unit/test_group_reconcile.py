@@ -16,6 +16,7 @@ from pumice.core.groups.reconcile import (
     AnnotatePod,
     CreatePodGroup,
     DeletePodGroup,
+    PatchPodGroup,
     inherits_from,
     new_group,
     reconcile,
@@ -234,9 +235,112 @@ def test_the_group_comes_before_the_annotations() -> None:
 
     created = CreatePodGroup(a_group("podgroup-rs-1", [REPLICA_SET]))
 
-    assert reconcile([pod, other], [], exists=False) == [created, *annotations]
-    assert reconcile([pod, other], [], exists=True) == annotations
-    assert reconcile([], [], exists=False) == []
+    assert reconcile([pod, other], [], None) == [created, *annotations]
+    assert reconcile([pod, other], [], created.group) == annotations
+    assert reconcile([], [], None) == []
+
+
+ANOTHER = {names.GROUP_MIN_MEMBER: "2"}
+UPDATES: dict[str, tuple[Pod, list[dict[str, str]], PodGroup, dict[str, object]]] = {
+    "a group that is as it should be": (
+        a_pod(owners=[REPLICA_SET]),
+        [],
+        a_group("podgroup-rs-1", [REPLICA_SET]),
+        {},
+    ),
+    "pods that ask for something else": (
+        a_pod(owners=[REPLICA_SET], cpu="3", priority_class="high"),
+        [],
+        a_group(min_resources={"count/pods": "1", "cpu": "2", "memory": "1", "pods": "1"}),
+        {
+            "spec": {
+                "priorityClassName": "high",
+                "minResources": {
+                    "memory": None,
+                    "count/pods": "1",
+                    "cpu": "3",
+                    "pods": "1",
+                    "requests.cpu": "3",
+                },
+            }
+        },
+    ),
+    "a workload that wants more of them together": (
+        a_pod(owners=[REPLICA_SET]),
+        [ANOTHER],
+        a_group(min_resources={"count/pods": "2", "cpu": "4", "pods": "2", "requests.cpu": "4"}),
+        {"spec": {"minMember": 2}},
+    ),
+    "a minimum that falls to zero is written": (
+        a_pod(owners=[REPLICA_SET]),
+        [{names.GROUP_MIN_MEMBER: "0"}],
+        a_group(min_resources={"count/pods": "0", "cpu": "0", "pods": "0", "requests.cpu": "0"}),
+        {"spec": {"minMember": 0}},
+    ),
+    "a queue that the pods ask for": (
+        a_pod({names.QUEUE_NAME: "b"}, owners=[REPLICA_SET]),
+        [],
+        a_group(queue="a"),
+        {"spec": {"queue": "b"}},
+    ),
+    "a queue that somebody chose for pods that ask for none stays": (
+        a_pod(owners=[REPLICA_SET]),
+        [],
+        a_group(queue="a"),
+        {},
+    ),
+    "what the pods say no more goes, and what others wrote stays": (
+        a_pod({names.COOLDOWN_TIME: "5m"}, owners=[REPLICA_SET]),
+        [],
+        a_group(
+            annotations={names.PREEMPTABLE: "true", "example.com/note": "x"},
+            labels={names.PREEMPTABLE: "true"},
+        ),
+        {
+            "metadata": {
+                "annotations": {names.PREEMPTABLE: None, names.COOLDOWN_TIME: "5m"},
+                "labels": {names.PREEMPTABLE: None},
+            }
+        },
+    ),
+    "a topology that goes": (
+        a_pod(owners=[REPLICA_SET]),
+        [],
+        a_group(network_topology=NetworkTopology(mode="soft")),
+        {"spec": {"networkTopology": None}},
+    ),
+    "the group of another kind of owner is left as it is": (
+        a_pod(owners=[msgspec.structs.replace(REPLICA_SET, kind="DaemonSet")], cpu="3"),
+        [],
+        a_group("podgroup-rs-1"),
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize(("pod", "owners", "group", "want"), UPDATES.values(), ids=UPDATES.keys())
+def test_a_group_follows_the_pods_of_its_workload(
+    pod: Pod, owners: list[dict[str, str]], group: PodGroup, want: dict[str, object]
+) -> None:
+    effects = reconcile([pod], owners, group)
+    patches = [effect.patch for effect in effects if isinstance(effect, PatchPodGroup)]
+    assert patches == ([want] if want else [])
+    assert isinstance(effects[-1], AnnotatePod)
+
+
+def test_pods_of_an_old_revision_have_no_say() -> None:
+    kind = [msgspec.structs.replace(REPLICA_SET, kind="StatefulSet")]
+    old = a_pod(owners=kind, cpu="1", labels={"controller-revision-hash": "r1"})
+    new = a_pod(owners=kind, cpu="3", labels={"controller-revision-hash": "r2"})
+    group = a_group("podgroup-rs-1", kind)
+
+    assert [type(e) for e in reconcile([old], [], group, revision="r2")] == [AnnotatePod]
+    first, *_ = reconcile([new, old], [], group, revision="r2")
+    assert isinstance(first, PatchPodGroup)
+    assert first.patch["spec"]["minResources"]["cpu"] == "3"
+    created, *_ = reconcile([old, new, old], [], None, revision="r2")
+    assert isinstance(created, CreatePodGroup)
+    assert (created.group.spec.min_resources or {})["cpu"] == "3"
 
 
 def test_owners_that_are_asked_for_annotations() -> None:

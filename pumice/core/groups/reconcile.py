@@ -2,13 +2,15 @@
 Give every pod of our schedulers that names no PodGroup one of its own, or its workload's.
 
 The group is named after the uid of the pod's controller, so that all pods of a ReplicaSet,
-StatefulSet, DaemonSet or Kubernetes Job share one; a pod on its own has its own. What the group
-asks for comes from the first pod; annotations of the workload may say more.
+StatefulSet, DaemonSet, Kubernetes Job or a kind of any other operator share one; a pod on its own
+has its own. What the group asks for comes from a pod; annotations of the workload may say more.
 
     pod without group annotation ──► create the group, unless it is there ──► annotate the pod
+    ... of a ReplicaSet, StatefulSet ──► besides, bring the group up to date with the pod
     ReplicaSet, StatefulSet at 0 ──► delete the group
 
-Groups are otherwise deleted by Kubernetes with their owners.
+While a StatefulSet is rolled over, pods of its old revision may still be made again: they have no
+say. Groups are otherwise deleted by Kubernetes with their owners.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from pumice.core import names, quota
 from pumice.core.api.core import Pod
 from pumice.core.api.meta import ObjectMeta, OwnerReference
 from pumice.core.api.scheduling import NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus
+from pumice.core.groups import update
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
 _INT32_MAX = 2**31 - 1
@@ -37,6 +40,11 @@ INHERITED_KINDS = {
     ("batch/v1", "Job"),
 }
 """Owners whose annotations count. Those of a Deployment are on its ReplicaSet."""
+
+FOLLOWED_KINDS = {("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")}
+"""Owners whose groups follow their pods, and go when they have no replicas."""
+REVISION = "controller-revision-hash"
+"""The label of a pod with the revision of its StatefulSet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,16 @@ class AnnotatePod:
 
 
 @dataclass(frozen=True, slots=True)
+class PatchPodGroup:
+    """Change a group that is out of date."""
+
+    namespace: str
+    name: str
+    uid: str
+    patch: update.Json
+
+
+@dataclass(frozen=True, slots=True)
 class DeletePodGroup:
     """Delete a group; it may be gone already."""
 
@@ -65,7 +83,7 @@ class DeletePodGroup:
     uid: str
 
 
-Effect = CreatePodGroup | AnnotatePod | DeletePodGroup
+Effect = CreatePodGroup | AnnotatePod | PatchPodGroup | DeletePodGroup
 
 
 def wants_group(pod: Pod, scheduler_names: Collection[str]) -> bool:
@@ -97,21 +115,53 @@ def inherits_from(pod: Pod) -> list[OwnerReference]:
 
 
 def reconcile(
-    pods: Sequence[Pod], owners: Sequence[Mapping[str, str]], *, exists: bool
+    pods: Sequence[Pod],
+    owners: Sequence[Mapping[str, str]],
+    group: PodGroup | None,
+    *,
+    revision: str = "",
 ) -> list[Effect]:
     """
-    Return what pods of one group need that do not name it yet.
+    Return what pods of one group need that do not name it yet; the oldest come first.
 
-    `owners` are the annotations of `inherits_from` of the first pod; they matter only where the
-    group does not exist.
+    `owners` are the annotations of what the pods inherit from, and `revision` is the one that
+    a StatefulSet is being brought to. `group` is the one that is there.
     """
     if not pods:
         return []
-    effects: list[Effect] = [] if exists else [CreatePodGroup(new_group(pods[0], owners))]
+    template = _template(pods, revision)
+    effects: list[Effect] = []
+    if group is None:
+        effects.append(CreatePodGroup(new_group(template or pods[0], owners)))
+    elif template and (change := _update(group, template, owners)):
+        meta = group.metadata
+        effects.append(PatchPodGroup(meta.namespace, meta.name, meta.uid, change))
     return effects + [
         AnnotatePod(p.metadata.namespace, p.metadata.name, p.metadata.uid, group_name(p))
         for p in pods
     ]
+
+
+def follows_pods(pod: Pod) -> bool:
+    """Tell whether the group of a pod is to be brought up to date with it."""
+    owner = pod.metadata.controller
+    return owner is not None and (owner.api_version, owner.kind) in FOLLOWED_KINDS
+
+
+def _template(pods: Sequence[Pod], revision: str) -> Pod | None:
+    """Return the newest pod of those that say what their workload makes now."""
+    current = (
+        pod
+        for pod in reversed(pods)
+        if follows_pods(pod) and revision in ("", (pod.metadata.labels or {}).get(REVISION))
+    )
+    return next(current, None)
+
+
+def _update(group: PodGroup, pod: Pod, owners: Sequence[Mapping[str, str]]) -> update.Json:
+    asks_for_queue = bool((pod.metadata.annotations or {}).get(names.QUEUE_NAME))
+    ours = {*_OVERRIDES, *_BUDGETS, *_LABELS}
+    return update.patch(group, new_group(pod, owners), ours, moves=asks_for_queue)
 
 
 def reconcile_workload(replicas: int, group: PodGroup | None) -> list[Effect]:
@@ -150,6 +200,15 @@ def new_group(pod: Pod, owners: Sequence[Mapping[str, str]]) -> PodGroup:
         spec=spec,
         status=PodGroupStatus(phase="Pending"),
     )
+
+
+def inheritable(annotations: Mapping[str, str] | None) -> dict[str, str]:
+    """Return those annotations of a workload that say something about its group."""
+    return {
+        key: value
+        for key, value in (annotations or {}).items()
+        if key.startswith(names.VOLCANO_PREFIX) or key == names.GROUP_MIN_MEMBER
+    }
 
 
 def _owners(pod: Pod) -> list[OwnerReference]:

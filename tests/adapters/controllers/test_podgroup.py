@@ -8,7 +8,15 @@ import pytest
 
 from controllers.podgroup import PodGroupController
 from pumice.core import names
-from pumice.kube.resources import POD_GROUPS, PODS, REPLICA_SETS
+from pumice.kube.resources import (
+    DAEMON_SETS,
+    KUBERNETES_JOBS,
+    POD_GROUPS,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    AnyResource,
+)
 from tests.adapters.controllers.world import World
 from tests.fakeapi.clock import settle, until
 
@@ -20,7 +28,9 @@ class GroupWorld(World[PodGroupController]):
 
     def __init__(self) -> None:
         super().__init__(
-            lambda made: PodGroupController(made.client, made.caches, made.events, clock=made.clock)
+            lambda made, **options: PodGroupController(
+                made.client, made.caches, made.events, clock=made.clock, **options
+            )
         )
 
     def add_replica_set(self, replicas: int = 2, **annotations: str) -> str:
@@ -40,24 +50,49 @@ class GroupWorld(World[PodGroupController]):
         assert old is not None
         self.api.put(REPLICA_SETS, {**old, "spec": {"replicas": replicas}})
 
+    def add_stateful_set(self, revision: str) -> str:
+        """Add StatefulSet `rs`, which is being brought to a revision, and return its uid."""
+        body = {"metadata": {"name": "rs"}, "spec": {"replicas": 2}}
+        made = self.api.add(STATEFUL_SETS, body, "ns")
+        self.roll(revision)
+        return str(made["metadata"]["uid"])
+
+    def roll(self, revision: str) -> None:
+        old = self.api.get(STATEFUL_SETS, "ns", "rs")
+        assert old is not None
+        self.api.put(STATEFUL_SETS, {**old, "status": {"updateRevision": revision}})
+
     def add_pod(
-        self, name: str, owner: str = "", scheduler: str = "volcano", **annotations: str
+        self,
+        name: str,
+        owner: str = "",
+        scheduler: str = "volcano",
+        *,
+        kind: str = "apps/v1 ReplicaSet",
+        cpu: str = "1",
+        revision: str = "",
+        gate: str = "",
+        **annotations: str,
     ) -> str:
-        """Add a pod, of ReplicaSet `rs` where an owner is given, and return its uid."""
-        meta: Json = {"name": name, "annotations": annotations}
+        """Add a pod, of an object `rs` where its uid is given, and return the pod's uid."""
+        labels = {"controller-revision-hash": revision} if revision else {}
+        meta: Json = {"name": name, "annotations": annotations, "labels": labels}
         if owner:
+            version, _, kind = kind.partition(" ")
             meta["ownerReferences"] = [
                 {
-                    "apiVersion": "apps/v1",
-                    "kind": "ReplicaSet",
+                    "apiVersion": version,
+                    "kind": kind,
                     "name": "rs",
                     "uid": owner,
                     "controller": True,
                     "blockOwnerDeletion": True,
                 }
             ]
-        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
-        spec = {"schedulerName": scheduler, "containers": [container]}
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+        spec: Json = {"schedulerName": scheduler, "containers": [container]}
+        if gate:
+            spec["schedulingGates"] = [{"name": gate}]
         made = self.api.add(PODS, {"metadata": meta, "spec": spec}, "ns")
         return str(made["metadata"]["uid"])
 
@@ -146,6 +181,112 @@ async def test_a_workload_at_zero_has_no_group_and_gets_one_again(world: GroupWo
         world.add_pod("p1", uid)
         await until(lambda: world.group_of("p1"))
         assert set(world.groups) == {f"podgroup-{uid}"}
+
+
+async def test_a_group_that_was_just_deleted_is_made_anew_for_pods_that_come_at_once(
+    world: GroupWorld,
+) -> None:
+    uid = world.add_replica_set(1)
+    world.add_pod("p0", uid)
+    async with world.running():
+        await until(lambda: world.group_of("p0"))
+        for watch in world.api.watches:
+            if watch.resource == POD_GROUPS:
+                watch.silence()
+        world.scale(0)
+        await until(lambda: world.groups == {})
+        world.scale(1)
+        world.add_pod("p1", uid)
+        await world.clock.advance(10)
+        assert world.group_of("p1") in world.groups
+
+
+async def test_a_stateful_set_that_is_rolled_over_keeps_its_group_up_to_date(
+    world: GroupWorld,
+) -> None:
+    uid = world.add_stateful_set("r1")
+    kind = "apps/v1 StatefulSet"
+    world.add_pod("p0", uid, kind=kind, revision="r1")
+    async with world.running():
+        await until(lambda: world.group_of("p0"))
+        world.roll("r2")
+        await settle()
+        world.writes()
+        world.add_pod("p1", uid, kind=kind, revision="r2", cpu="3")
+        await until(lambda: world.group_of("p1"))
+        assert world.writes() == ["PATCH podgroups/podgroup-" + uid, "PATCH pods/p1"]
+        (group,) = world.groups.values()
+        assert group["spec"]["minResources"]["cpu"] == "3"
+
+        world.add_pod("p2", uid, kind=kind, revision="r1")
+        await until(lambda: world.group_of("p2"))
+        assert world.writes() == ["PATCH pods/p2"], "a pod of the old revision has no say"
+
+
+OPERATORS = {
+    "a Kubeflow PyTorchJob": "kubeflow.org/v1 PyTorchJob",
+    "the driver of a SparkApplication": "sparkoperator.k8s.io/v1beta2 SparkApplication",
+    "executors, which their driver owns": "v1 Pod",
+    "a RayCluster": "ray.io/v1 RayCluster",
+    "an Argo Workflow": "argoproj.io/v1alpha1 Workflow",
+    "a ReplicationController": "v1 ReplicationController",
+}
+
+
+@pytest.mark.parametrize("kind", OPERATORS.values(), ids=OPERATORS.keys())
+async def test_pods_of_any_operator_share_a_group_that_goes_with_their_owner(
+    world: GroupWorld, kind: str
+) -> None:
+    async with world.running():
+        for name in ("p0", "p1"):
+            world.add_pod(name, "owner-1", kind=kind, **{names.QUEUE_NAME: "q"})
+        await until(lambda: world.group_of("p0") and world.group_of("p1"))
+
+    (group,) = world.groups.values()
+    assert group["metadata"]["name"] == "podgroup-owner-1"
+    (owner,) = group["metadata"]["ownerReferences"]
+    assert f"{owner['apiVersion']} {owner['kind']}" == kind
+    assert (group["spec"]["minMember"], group["spec"]["queue"]) == (1, "q")
+    assert [call.path for call in world.api.calls if "/rs" in call.path] == []
+
+
+@pytest.mark.parametrize("resource", [DAEMON_SETS, KUBERNETES_JOBS], ids=str)
+async def test_a_daemon_set_or_kubernetes_job_says_what_its_group_is_like(
+    world: GroupWorld, resource: AnyResource
+) -> None:
+    notes = {names.GROUP_MIN_MEMBER: "3", names.SLA_WAITING_TIME: "1h"}
+    made = world.api.add(resource, {"metadata": {"name": "rs", "annotations": notes}}, "ns")
+    kind = f"{resource.api_version} {resource.kind}"
+    async with world.running():
+        world.add_pod("p", made["metadata"]["uid"], kind=kind)
+        await until(lambda: world.group_of("p"))
+
+    (group,) = world.groups.values()
+    assert group["spec"]["minMember"] == 3
+    assert group["metadata"]["annotations"] == {names.SLA_WAITING_TIME: "1h"}
+
+
+async def test_nothing_is_inherited_where_that_is_turned_off(world: GroupWorld) -> None:
+    uid = world.add_replica_set(2, **{names.GROUP_MIN_MEMBER: "2"})
+    async with world.running(inherits=False):
+        world.add_pod("p", uid)
+        await until(lambda: world.group_of("p"))
+    assert world.groups[f"podgroup-{uid}"]["spec"]["minMember"] == 1
+
+
+async def test_pods_behind_gates_of_others_have_their_group_and_keep_the_gates(
+    world: GroupWorld,
+) -> None:
+    uid = world.add_replica_set(2)
+    async with world.running():
+        for name in ("p0", "p1"):
+            world.add_pod(name, uid, gate="g1")
+        await until(lambda: world.group_of("p0") and world.group_of("p1"))
+
+    assert set(world.groups) == {f"podgroup-{uid}"}
+    pod = world.api.get(PODS, "ns", "p0")
+    assert pod is not None
+    assert pod["spec"]["schedulingGates"] == [{"name": "g1"}]
 
 
 async def test_a_group_that_is_refused_is_told_to_its_pod_and_others_go_on(
