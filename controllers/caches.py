@@ -6,7 +6,7 @@ their name makes an `Index`, which is brought up to date before any later subscr
 change. Of pods, only those of our schedulers are kept, filtered by the API server, and little
 of those that have their PodGroup; pods that Jobs have given to other schedulers are a collection
 of their own, which is the Job controller's alone. Of kinds that may be many and matter little, a
-row is kept instead of the object.
+row is kept instead of the object. Secrets are never listed.
 """
 
 from __future__ import annotations
@@ -267,10 +267,11 @@ class Caches:
             select=Selector(namespace=namespace, fields=f"metadata.name={name}"),
             clock=clock,
         )
-        #: what plugins made for Jobs
+        #: what plugins made for Jobs, Secrets apart
         self.job_objects: Mapping[ObjectKind, Cache[Any, JobObject]] = {
             kind: Cache(client, resource, select=OF_JOBS, project=job_object, clock=clock)
             for kind, resource in PLUGIN_RESOURCES.items()
+            if kind != "Secret"
         }
         #: pods by the uid of the object that controls them
         self.pods_by_owner: Index[Pod] = Index(owner, self.pods, self.foreign_pods)

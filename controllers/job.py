@@ -31,6 +31,7 @@ from controllers.job_effects import Hands
 from controllers.job_metrics import JobMetrics
 from controllers.job_objects import ObjectHands
 from controllers.job_outcomes import Away, Made, Refused, Stale
+from controllers.job_secrets import JobSecrets
 from controllers.job_view import JobView
 from controllers.rows import JobObject
 from pumice.core.api.batch import Job
@@ -44,6 +45,7 @@ from pumice.core.jobs.reconcile import SYNCHRONISE, reconcile, remaining
 from pumice.kube import resources
 from pumice.kube.client import Client
 from pumice.kube.clock import Clock, SystemClock
+from pumice.kube.errors import KubeError
 from pumice.kube.events import Recorder
 from pumice.kube.informer import Added, Deleted, Event, Updated
 from pumice.kube.metrics import Metrics
@@ -87,7 +89,8 @@ class JobController:
         self._metrics = JobMetrics(metrics)
         self._max_requeues = max_requeues
         self._clock = clock or SystemClock()
-        self.view = JobView(caches)
+        self._secrets = JobSecrets(client, self._clock)
+        self.view = JobView(caches, self._secrets)
         objects = ObjectHands(client, self.view, self._tell)
         self._hands = Hands(client, self.view, self._tell, objects)
         self._commands = JobCommands(client, caches.commands, self._obey, clock=clock)
@@ -121,6 +124,7 @@ class JobController:
         if isinstance(event, Deleted):
             self.desks.pop(event.key, None)
             self.view.look_again(event.uid)
+            self._secrets.forget(event.old)
             return
         old = event.old if isinstance(event, Updated) else None
         if request := events.job_changed(old, event.obj):
@@ -263,6 +267,10 @@ class JobController:
 
     async def _run(self, job: Job, desk: Desk, decision: t.Decision) -> None:
         """Decide on the present state and carry it out."""
+        try:
+            await self._secrets.recall(job)
+        except KubeError as error:
+            raise Away(str(error)) from error
         began = self._clock.monotonic()
         held = desk.held(began)
         effects = reconcile(self.view.observed(job, held), decision, self._clock.now())

@@ -12,6 +12,8 @@ import msgspec
 
 from controllers.caches import Caches
 from controllers.job_effects import Answer
+from controllers.job_secrets import JobSecrets
+from controllers.rows import JobObject
 from pumice.core.admission.jobs import defaults
 from pumice.core.api.batch import Job
 from pumice.core.api.core import Pod
@@ -25,8 +27,9 @@ from pumice.kube.resources import PersistentVolumeClaim, Plain
 class JobView:
     """Reads the caches, and takes the answers of writes."""
 
-    def __init__(self, caches: Caches) -> None:
+    def __init__(self, caches: Caches, secrets: JobSecrets) -> None:
         self._caches = caches
+        self._secrets = secrets
         #: uids of what we deleted and the caches still show
         self.gone: set[str] = set()
         #: by uid of the Job, names of its plugins' objects that others hold
@@ -50,7 +53,7 @@ class JobView:
             group=self._group(job),
             queue=self._caches.queues.get(job.spec.queue),
             claims=frozenset(claims),
-            objects=self._objects(meta.uid),
+            objects=self._objects(job),
             foreign=frozenset(self.foreign.get(meta.uid, ())),
             priorities={name: c.value for name, c in self._caches.priority_classes.items()},
         )
@@ -78,10 +81,16 @@ class JobView:
 
     def object_changed(self, kind: ObjectKind, obj: Plain) -> None:
         """Take an object of a plugin as a write left it."""
-        self._caches.job_objects[kind].observe(obj)
+        if kind == "Secret":
+            self._secrets.observe(obj)
+        else:
+            self._caches.job_objects[kind].observe(obj)
 
     def object_deleted(self, kind: ObjectKind, key: str, uid: str) -> None:
         """Take that an object of a plugin is gone or going."""
+        if kind == "Secret":
+            self._secrets.lost(key)
+            return
         row = self._caches.job_objects[kind].get(key)
         if row is not None and row.uid == uid:
             self.gone.add(uid)
@@ -101,12 +110,17 @@ class JobView:
     def _pod(self, key: str) -> Pod | None:
         return self._caches.pods.get(key) or self._caches.foreign_pods.get(key)
 
-    def _objects(self, uid: str) -> dict[ObjectKey, Owned]:
+    def _objects(self, job: Job) -> dict[ObjectKey, Owned]:
         """Return what plugins made for the Job and is not about to go."""
+        watched = [
+            (kind, row)
+            for kind, index in self._caches.objects_by_job.items()
+            for row in index.get(job.metadata.uid).values()
+        ]
+        read: list[tuple[ObjectKind, JobObject]] = [("Secret", r) for r in self._secrets.of(job)]
         return {
             (kind, row.name): Owned(row.uid, row.data)
-            for kind, index in self._caches.objects_by_job.items()
-            for row in index.get(uid).values()
+            for kind, row in [*watched, *read]
             if not row.is_leaving and row.uid not in self.gone
         }
 

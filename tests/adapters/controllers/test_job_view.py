@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from controllers.caches import Caches
+from controllers.job_secrets import JobSecrets
 from controllers.job_view import JobView
 from pumice.core.api.batch import Job
 from pumice.core.api.core import Pod, PodSpec
@@ -28,7 +29,8 @@ def caches() -> Caches:
 
 def put(caches: Caches, *objects: Job | Pod | PodGroup) -> JobView:
     """Fill the caches and return the view of them."""
-    view = JobView(caches)
+    clock = ManualClock()
+    view = JobView(caches, JobSecrets(FakeApi(clock).client(), clock))
     for obj in objects:
         meta = msgspec.structs.replace(obj.metadata, resource_version=str(next(versions)))
         if isinstance(obj, Pod):

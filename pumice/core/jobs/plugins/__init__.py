@@ -21,7 +21,7 @@ from pumice.core.jobs.plugins.mpi import Mpi
 from pumice.core.jobs.plugins.plugin import JobPlugin
 from pumice.core.jobs.plugins.pytorch import Pytorch
 from pumice.core.jobs.plugins.ray import Ray
-from pumice.core.jobs.plugins.ssh import Ssh
+from pumice.core.jobs.plugins.ssh import Ssh, secret_name
 from pumice.core.jobs.plugins.svc import Svc
 from pumice.core.jobs.plugins.tensorflow import Tensorflow
 from pumice.core.jobs.types import Wanted
@@ -41,6 +41,12 @@ def of(job: Job) -> list[JobPlugin]:
 def objects(job: Job) -> list[Wanted]:
     """Return the objects that all plugins want."""
     return [wanted for plugin in of(job) for wanted in plugin.objects(job)]
+
+
+def secrets(job: Job) -> list[str]:
+    """Return the names of the Secrets that plugins want."""
+    wanted = job.spec.plugins or {}
+    return [secret_name(job)] if wanted.keys() & {Ssh.name, Mpi.name} else []
 
 
 def resources(job: Job) -> dict[str, str]:
