@@ -85,10 +85,17 @@ class Cache(Generic[T, V]):
             on_malformed=on_malformed,
             clock=clock,
         )
+        #: whether a controller looks at it: others are not watched
+        self.is_wanted = False
         self._subscribers: list[Callable[[Event[T, V]], None]] = []
 
     def subscribe(self, handler: Callable[[Event[T, V]], None]) -> None:
         """Have the handler called for each change, on the loop; subscribe before `run`."""
+        self.is_wanted = True
+        self._subscribers.append(handler)
+
+    def follow(self, handler: Callable[[Event[T, V]], None]) -> None:
+        """Do the same on behalf of those who look at the cache, if there are any."""
         self._subscribers.append(handler)
 
     def get(self, key: str) -> V | None:
@@ -138,7 +145,7 @@ class Index(Generic[V]):
             if not isinstance(event, Deleted) and (kept := cache.get(event.key)) is not None:
                 self._add(event.key, kept)
 
-        cache.subscribe(follow)
+        cache.follow(follow)
 
     def get(self, value: Hashable) -> Mapping[str, V]:
         """Return key -> object of those that have the value; do not keep it."""
@@ -196,7 +203,11 @@ class Division:
 
 
 class Caches:
-    """All collections that the controllers look at; `run` keeps them until it is cancelled."""
+    """
+    All collections that the controllers look at; `run` keeps them until it is cancelled.
+
+    Only those are kept that somebody has subscribed to, or wants, by then.
+    """
 
     def __init__(
         self,
@@ -287,8 +298,8 @@ class Caches:
 
     @property
     def all(self) -> Sequence[Cache[Any, Any]]:
-        """Return every cache."""
-        return (
+        """Return every cache that a controller looks at."""
+        known: Sequence[Cache[Any, Any]] = (
             self.jobs,
             self.pods,
             self.foreign_pods,
@@ -305,6 +316,12 @@ class Caches:
             self.configuration,
             *self.job_objects.values(),
         )
+        return [cache for cache in known if cache.is_wanted]
+
+    def want(self, *caches: Cache[Any, Any]) -> None:
+        """Have caches kept that a controller reads without being told of changes."""
+        for cache in caches:
+            cache.is_wanted = True
 
     def pods_like(self, pod: Pod) -> Cache[Pod, Pod]:
         """Return the cache that a pod of a Job is in."""
@@ -312,11 +329,11 @@ class Caches:
 
     @property
     def synced(self) -> bool:
-        """Whether every cache is."""
+        """Whether all of these are."""
         return all(cache.synced for cache in self.all)
 
     async def wait(self) -> None:
-        """Wait until every cache is synced."""
+        """Wait until all are synced."""
         for cache in self.all:
             await cache.informer.synced.wait()
 

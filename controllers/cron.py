@@ -79,6 +79,10 @@ class CronJobController:
         await self._caches.wait()
         await self.queue.run()
 
+    def shutdown(self) -> None:
+        """Begin nothing more; `run` returns when what is under way is done."""
+        self.queue.shutdown()
+
     # Changes become keys.
 
     def _on_cron(self, event: Event[CronJob, CronJob]) -> None:

@@ -33,16 +33,22 @@ LONGEST_S: Final = 3600.0
 class GarbageCollector:
     """Watches and works until `run` is cancelled; make it before the caches run."""
 
-    def __init__(self, client: Client, caches: Caches, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, client: Client, caches: Caches, *, workers: int = 1, clock: Clock | None = None
+    ) -> None:
         self._client = client
         self._caches = caches
         self._clock = clock or SystemClock()
-        self.queue: WorkQueue[str] = WorkQueue("garbage", self._work, clock=clock)
+        self.queue: WorkQueue[str] = WorkQueue("garbage", self._work, workers=workers, clock=clock)
         caches.jobs.subscribe(self._on_job)
 
     async def run(self) -> None:
         """Delete what is due, and what comes to be."""
         await self.queue.run()
+
+    def shutdown(self) -> None:
+        """Begin nothing more; `run` returns when what is under way is done."""
+        self.queue.shutdown()
 
     def _on_job(self, event: Event[Job, Job]) -> None:
         if not isinstance(event, Deleted) and self._is_due(event.key, event.obj):

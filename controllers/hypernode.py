@@ -92,6 +92,11 @@ class HyperNodeController:
             group.create_task(self.sources.run(), name="hypernode sources")
             group.create_task(self.queue.run(), name="hypernodes")
 
+    def shutdown(self) -> None:
+        """Begin nothing more; `run` returns when what is under way is done."""
+        self.queue.shutdown()
+        self.sources.shutdown()
+
     # Changes become keys.
 
     def _on_configuration(self, event: Event[ConfigMap, ConfigMap]) -> None:

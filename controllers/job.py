@@ -97,6 +97,7 @@ class JobController:
         self.desks: dict[str, Desk] = {}
         self._started = False
         self.queue: WorkQueue[str] = WorkQueue("jobs", self._work, workers=workers, clock=clock)
+        caches.want(caches.queues, caches.claims, caches.priority_classes)
         caches.jobs.subscribe(self._on_job)
         caches.pods.subscribe(self._on_pod)
         caches.foreign_pods.subscribe(self._on_pod)
@@ -117,6 +118,11 @@ class JobController:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.queue.run(), name="jobs")
             tasks.create_task(self._commands.queue.run(), name="job commands")
+
+    def shutdown(self) -> None:
+        """Begin nothing more; `run` returns when what is under way is done."""
+        self.queue.shutdown()
+        self._commands.queue.shutdown()
 
     # Changes become requests.
 

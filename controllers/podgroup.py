@@ -90,6 +90,10 @@ class PodGroupController:
         await self._caches.wait()
         await self.queue.run()
 
+    def shutdown(self) -> None:
+        """Begin nothing more; `run` returns when what is under way is done."""
+        self.queue.shutdown()
+
     # Changes become keys.
 
     def _group_key(self, pod: Pod) -> str | None:

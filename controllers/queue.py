@@ -101,6 +101,11 @@ class QueueController:
             group.create_task(self.queue.run(), name="queues")
             group.create_task(self.commands.run(), name="queue commands")
 
+    def shutdown(self) -> None:
+        """Begin nothing more; `run` returns when what is under way is done."""
+        self.queue.shutdown()
+        self.commands.shutdown()
+
     # Changes become keys.
 
     def _on_queue(self, event: Event[Queue, Queue]) -> None:

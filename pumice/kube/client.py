@@ -21,7 +21,7 @@ from pumice.kube import wire
 from pumice.kube.errors import Conflict, Disconnected, Invalid, from_body
 from pumice.kube.patches import ApplyPatch, Json, Patch, encode
 from pumice.kube.resources import PODS, Object, Resource
-from pumice.kube.transport import Answer, Request, Transport
+from pumice.kube.transport import Answer, Fence, Request, Transport
 
 T = TypeVar("T", bound=Object)
 
@@ -75,6 +75,10 @@ class Client:
     async def close(self) -> None:
         """Close the connections; the client is of no use afterwards."""
         await self._transport.close()
+
+    def fenced(self, may_write: Callable[[], bool]) -> Client:
+        """Return one over the same connections; writes that may not be raise NotLeading."""
+        return Client(Fence(self._transport, may_write))
 
     # Reads.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from kubernetes.aio import config as kubernetes_config
 from kubernetes.aio.client import Configuration
@@ -21,13 +22,17 @@ from pumice.kube.transport import USER_AGENT, Credentials, HttpTransport, Token
 REFRESH_S = 60.0
 
 
-async def connect(kubeconfig: str | None = None, *, component: str = USER_AGENT) -> Client:
+async def connect(
+    kubeconfig: str | None = None, *, component: str = USER_AGENT, server: str | None = None
+) -> Client:
     """
     Return a client for a kubeconfig file; without one, for the cluster that we run in.
 
-    Outside a cluster the file is the one that kubectl would take.
+    Outside a cluster the file is the one that kubectl would take. `server` is the address of the
+    API server, instead of the one that is found there.
     """
-    return Client(HttpTransport(await credentials(kubeconfig), component))
+    found = await credentials(kubeconfig)
+    return Client(HttpTransport(replace(found, server=server) if server else found, component))
 
 
 async def credentials(kubeconfig: str | None = None, clock: Clock | None = None) -> Credentials:

@@ -3,6 +3,7 @@ What can go wrong between us and the API server.
 
     KubeError
     ├── Disconnected           no answer: whether the request was applied is unknown
+    │   └── NotLeading         not sent: another replica may be at work
     ├── Undecodable            the answer was a success, but does not fit its type
     └── ApiError               the server answered, and said no
         ├── Unauthorized       401
@@ -29,6 +30,10 @@ class KubeError(Exception):
 
 class Disconnected(KubeError):
     """No (whole) answer came: connection refused, reset, or silent for too long."""
+
+
+class NotLeading(Disconnected):
+    """A write was held back, because we do not lead; it was not applied."""
 
 
 class Undecodable(KubeError):

@@ -17,9 +17,12 @@ async def serving(
     metrics: Metrics,
     *,
     is_alive: Callable[[], bool] = lambda: True,
+    report: Callable[[], str] = lambda: "",
 ) -> AsyncIterator[None]:
     """
     Answer at `host:port` while the block runs; without a host, on every address of this one.
+
+    `report` says more about being ready or not, for people.
 
     Healthy is a process that answers at all, where `is_alive` does not know better: one that
     loses a part of itself ends as a whole.
@@ -31,9 +34,9 @@ async def serving(
         return web.Response(status=500, text="not alive")
 
     async def readyz(_: web.Request) -> web.Response:
-        if is_ready():
-            return web.Response(text="ok")
-        return web.Response(status=503, text="not ready")
+        ready = is_ready()
+        text = "\n".join(filter(None, ["ok" if ready else "not ready", report()]))
+        return web.Response(status=200 if ready else 503, text=text)
 
     async def render(_: web.Request) -> web.Response:
         return web.Response(body=await metrics.render(), headers={"Content-Type": CONTENT_TYPE})

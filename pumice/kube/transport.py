@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from yarl import URL
 
-from pumice.kube.errors import Disconnected
+from pumice.kube.errors import Disconnected, NotLeading
 from pumice.kube.exchanges import Exchanges
 
 Token = Callable[[], Awaitable[str]]
@@ -78,6 +78,23 @@ class Transport(Protocol):
     async def close(self) -> None:
         """Close every connection."""
         ...
+
+
+class Fence:
+    """Another transport, which writes pass to only while it is said that they may."""
+
+    def __init__(self, transport: Transport, may_write: Callable[[], bool]) -> None:
+        self._transport = transport
+        self._may_write = may_write
+
+    async def send(self, request: Request) -> Answer:
+        """Send a request; raise NotLeading for a write that may not be."""
+        if request.method != "GET" and not self._may_write():
+            raise NotLeading(f"{request.method} {request.path}: another replica may be at work")
+        return await self._transport.send(request)
+
+    async def close(self) -> None:
+        """Leave the connections to whoever made them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ class Extender(Service):
 
 
 class Controllers(Service):
-    """The controllers of Jobs, PodGroups and queues."""
+    """The controllers of Jobs, PodGroups, queues and HyperNodes."""
 
     name = "controllers"
     user = "pumice-controllers"
@@ -164,8 +164,12 @@ class Controllers(Service):
         self.workers = workers
 
     def arguments(self) -> list[str]:
-        """Return its command line but for the kubeconfig."""
-        return [f"--healthz={self.address}", f"--workers={self.workers}"]
+        """Return its command line but for the kubeconfig; alone, it has nobody to wait for."""
+        return [
+            f"--healthz={self.address}",
+            f"--workers={self.workers}",
+            "--leader-elect=false",
+        ]
 
 
 class Webhooks(Service):

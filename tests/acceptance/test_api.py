@@ -309,6 +309,7 @@ def is_grouped(pod: Object) -> bool:
 CORE, APPS, BATCH = "", "apps", "batch"
 ADMISSION = "admissionregistration.k8s.io"
 VOLCANO_BATCH, VOLCANO, BUS = "batch.volcano.sh", "scheduling.volcano.sh", "bus.volcano.sh"
+TOPOLOGY = "topology.volcano.sh"
 READ = ("get", "list", "watch")
 
 Rights = dict[tuple[str, str], tuple[str, ...]]
@@ -338,7 +339,10 @@ RIGHTS: dict[str, Rights] = {
         (CORE, "pods/finalizers"): ("update",),
         (CORE, "persistentvolumeclaims"): (*READ, "create"),
         (CORE, "configmaps"): (*READ, "create", "patch", "delete"),
-        (CORE, "secrets"): (*READ, "create", "patch", "delete"),
+        (CORE, "secrets"): ("get", "create", "patch", "delete"),
+        (CORE, "nodes"): READ,
+        (TOPOLOGY, "hypernodes"): (*READ, "create", "patch", "delete"),
+        (TOPOLOGY, "hypernodes/status"): ("patch",),
         (CORE, "services"): (*READ, "create", "patch", "delete"),
         ("networking.k8s.io", "networkpolicies"): (*READ, "create", "patch", "delete"),
         (CORE, "events"): ("create", "patch"),
@@ -402,6 +406,7 @@ DEEDS: dict[str, tuple[str, str, str, bool]] = {
     "the extender deletes no pods": ("pumice-extender", "delete", "pods", False),
     "the controllers create pods": ("pumice-controllers", "create", "pods", True),
     "the controllers bind nothing": ("pumice-controllers", "create", "pods/binding", False),
+    "the controllers list no secrets": ("pumice-controllers", "list", "secrets", False),
     "the controllers evict nothing": ("pumice-controllers", "create", "pods/eviction", False),
     "the webhooks read no pods": ("pumice-webhooks", "get", "pods", False),
     "the webhooks read no secrets": ("pumice-webhooks", "list", "secrets", False),

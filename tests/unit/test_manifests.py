@@ -135,8 +135,7 @@ def test_the_command_prints_the_file_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("name", objects("Deployment"))
-def test_one_pod_with_no_rights_on_its_node(name: str) -> None:
-    assert objects("Deployment")[name]["spec"]["replicas"] == 1
+def test_pods_with_no_rights_on_their_node(name: str) -> None:
     spec = pod(name)
     assert spec["securityContext"] == {
         "runAsNonRoot": True,
@@ -164,14 +163,13 @@ def test_every_container_is_confined_probed_and_sized(container: Object) -> None
 
 
 def test_of_those_without_election_the_old_pod_goes_first() -> None:
-    strategies = {
-        name: body["spec"]["strategy"]["type"] for name, body in objects("Deployment").items()
+    specs = {name: body["spec"] for name, body in objects("Deployment").items()}
+    assert {name: (s["strategy"]["type"], s["replicas"]) for name, s in specs.items()} == {
+        "pumice-controllers": ("RollingUpdate", 2),
+        "pumice-scheduler": ("Recreate", 1),
+        "pumice-webhooks": ("RollingUpdate", 1),
     }
-    assert strategies == {
-        "pumice-controllers": "Recreate",
-        "pumice-scheduler": "Recreate",
-        "pumice-webhooks": "RollingUpdate",
-    }
+    assert controllers_arguments(containers()["controllers"]["args"]).leader_elect
 
 
 def test_the_arguments_are_such_that_the_services_know() -> None:
@@ -264,7 +262,7 @@ def test_the_webhooks_register_the_service_that_leads_to_them() -> None:
     assert {p["port"]: p["targetPort"] for p in service["spec"]["ports"]}[
         there["port"]
     ] == "webhooks"
-    (role,) = objects("Role").values()
+    role = objects("Role")["pumice-webhooks"]
     assert role["rules"][0]["resourceNames"] == [settings.secret]
 
 

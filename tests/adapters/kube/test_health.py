@@ -42,6 +42,20 @@ async def test_a_process_may_know_that_it_is_not_well() -> None:
         assert await status(session, "/healthz") == 500
 
 
+async def test_what_is_waited_for_may_be_told() -> None:
+    ready = False
+    address = f"127.0.0.1:{free_port()}"
+    async with (
+        serving(address, lambda: ready, Metrics(), report=lambda: "[-] pods"),
+        aiohttp.ClientSession(f"http://{address}") as session,
+    ):
+        async with session.get("/readyz") as answer:
+            assert await answer.text() == "not ready\n[-] pods"
+        ready = True
+        async with session.get("/readyz") as answer:
+            assert await answer.text() == "ok\n[-] pods"
+
+
 async def status(session: aiohttp.ClientSession, path: str) -> int:
     async with session.get(path) as answer:
         return answer.status
