@@ -2,8 +2,9 @@
 Adopting: pods first seen with a pin or a nomination that this process did not give them.
 
 After a restart these are our own releases; but anyone who may patch pods can make one. So each
-is checked once, when every cache is synced: where its node has the room and its queue allows
-it, it is taken over, else it is given up like any other refused member.
+is checked once, when every cache is synced: where its node has the room, its queue allows it and
+its gang is as close together as it must be, it is taken over, else it is given up like any other
+refused member.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 
 from extender.model import Model
 from extender.releases import Releases
+from pumice.core.ids import JobKey
 from pumice.core.ledger import State
 from pumice.core.model.tasks import Task
 
@@ -19,13 +21,22 @@ from pumice.core.model.tasks import Task
 def check_adopted(model: Model, releases: Releases, within_queue: Callable[[Task], bool]) -> int:
     """Check the pods that were adopted since the last time; return how many were given up."""
     given_up = 0
+    adopted = (model.cluster.task(uid) for uid in model.adopted)
+    scattered = _scattered(model, {task.job for task in adopted if task is not None})
     for uid in list(model.adopted):
         model.adopted.discard(uid)
         entry, task = model.ledger.get(uid), model.cluster.task(uid)
         if entry is None or task is None or entry.state is not State.RELEASED:
             continue
         gone = entry.node not in model.cluster.nodes.index
-        if gone or model.cluster.fits(uid, entry.node) or not within_queue(task):
+        astray = task.job in scattered
+        if gone or astray or model.cluster.fits(uid, entry.node) or not within_queue(task):
             releases.replace(uid, "")
             given_up += 1
     return given_up
+
+
+def _scattered(model: Model, jobs: set[JobKey | None]) -> set[JobKey]:
+    """Return the jobs whose pods are not within the HyperNodes that they must be in."""
+    standings = {key: model.cluster.standings(key) for key in jobs if key is not None}
+    return {key for key, found in standings.items() if found is not None and not found.hold()}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from extender.model import Model
 from extender.releases import Releases
+from pumice.core.bounds import Standings, refusal
 from pumice.core.ids import PodUid
 from pumice.core.ledger import State
 from pumice.core.model.tasks import Task
@@ -59,8 +60,9 @@ def _apply(
         return []
     gated: list[Placement] = []
     loose: list[Placement] = []
+    near = model.cluster.standings(decision.job)
     for placement in decision.placements:
-        why = _enter(placement, model, gated, loose)
+        why = _enter(placement, model, gated, loose, near)
         if why:
             applied.dropped += 1
             applied.why[placement.uid] = why
@@ -92,9 +94,17 @@ def _turn(placements: list[Placement], model: Model) -> Turn:
 
 
 def _enter(
-    placement: Placement, model: Model, gated: list[Placement], loose: list[Placement]
+    placement: Placement,
+    model: Model,
+    gated: list[Placement],
+    loose: list[Placement],
+    near: Standings | None,
 ) -> str:
-    """Enter one placement; return why it does not hold, if so."""
+    """
+    Enter one placement; return why it does not hold, if so.
+
+    `near` is where the gang is as far as it is entered, if it must stay within HyperNodes.
+    """
     uid, node = placement.uid, placement.node
     pod = model.pending.get(uid)
     if pod is None:
@@ -104,6 +114,9 @@ def _enter(
     short = model.cluster.fits(uid, node)
     if short:
         return f"no room any more: {', '.join(short)}"
+    task, column = model.cluster.task(uid), model.cluster.nodes.index[node]
+    if near is not None and task is not None and (why := refusal(near, task, column)):
+        return why
     entry = model.ledger.get(uid)
     if entry is None:
         model.adopt(pod, node)
@@ -113,6 +126,8 @@ def _enter(
         gated.append(placement)
     else:
         return f"the pod is {entry.state.value} already"
+    if near is not None and task is not None:
+        near.move(task.sub_job, (column,), 1)
     return ""
 
 

@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 NOT_PLANNED = "not planned"
 OTHER_NODE = "planned for another node"
 NO_ROOM = "no room left on the node"
+TOO_FAR = "the node is too far from the rest of the gang"
 QUEUE_FULL = "the queue is at its limit"
 GONE = "the pod is gone"
 REPLACED = "the pod is to be replaced"
@@ -114,9 +115,12 @@ class Barrier:
         return None
 
     def _elsewhere(self, entry: Entry, node: str) -> str | None:
-        """Accept the node that kube-scheduler took instead of the planned one, if it has room."""
+        """Accept the node that kube-scheduler took instead, if it has room and is near enough."""
         if entry.arm is Arm.PIN:
             return OTHER_NODE
+        if self.model.cluster.strays(entry.uid, node):
+            self._withdraw(entry.uid)
+            return TOO_FAR
         if self.model.cluster.fits(entry.uid, node):
             self._withdraw(entry.uid)
             return NO_ROOM

@@ -15,6 +15,7 @@ from pumice.core import names
 from pumice.core.api.core import Node, Pod
 from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.api.topology import HyperNode
+from pumice.core.bounds import bounds_of
 from pumice.core.cluster import Cluster
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, Entry, Ledger, PodView, State
@@ -270,7 +271,9 @@ class Model:
         """Return the way in which a pod is to be released."""
         key = group_of(pod)
         job = self.cluster.jobs.get(key) if key else None
-        return arm_of(pod, job.min_available if job else 1)
+        if job is None:
+            return arm_of(pod, 1)
+        return arm_of(pod, job.min_available, bound=bounds_of(job, self.cluster.tree).hard)
 
     def surroundings(self) -> Surroundings:
         """Return what is on nodes as kube-scheduler sees it: not what we alone have put there."""

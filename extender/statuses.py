@@ -24,6 +24,7 @@ import msgspec
 from extender.allowance import Allowance
 from extender.model import Model
 from extender.writes import OutboxWrites
+from pumice.core import names
 from pumice.core.api.scheduling import PodGroup, PodGroupCondition, PodGroupStatus
 from pumice.core.explain.sentences import explained, fresh_condition
 from pumice.core.ids import JobKey, PodUid
@@ -97,10 +98,15 @@ class Statuses:
         changed = _counted(group.status) != _counted(status) or (
             _said(group.status.conditions or ()) != _said(conditions)
         )
+        changed |= _elsewhere(group, status)
         moved = group.status.phase != status.phase
         if not moved and not (changed and self._may_say(status.job)):
             return
-        body = {"status": _body(status, conditions)}
+        body: dict[str, Any] = {"status": _body(status, conditions)}
+        if _elsewhere(group, status):
+            body["metadata"] = {
+                "annotations": {names.ALLOCATED_HYPERNODE: status.hypernode or None}
+            }
         self._group_written[status.job] = self.clock.monotonic()
         self.outbox.put(
             Merge(
@@ -240,6 +246,12 @@ def _merged(
             message=condition.message,
         )
     return list(after.values())
+
+
+def _elsewhere(group: PodGroup, status: GroupStatus) -> bool:
+    """Tell whether the pods are in another HyperNode than the group says."""
+    said = (group.metadata.annotations or {}).get(names.ALLOCATED_HYPERNODE, "")
+    return status.hypernode is not None and status.hypernode != said
 
 
 def _counted(status: PodGroupStatus | GroupStatus) -> tuple[int, int, int]:

@@ -32,6 +32,7 @@ from pumice.core.model.tasks import READY_STATUSES, Status, Task
 from pumice.core.outside import Ask, nobody
 from pumice.core.readiness import is_ready, job_ready, needs_only_number
 from pumice.core.session import Session
+from pumice.core.views import only
 from pumice.kube.clock import Clock
 
 NOT_ALLOWED = "not among the nodes that may be used"
@@ -179,7 +180,7 @@ def _allowed(session: Session, task: Task) -> tuple[set[str], str]:
         return set(), QUEUE_FULL
     # What is idle now: that others are on their way out makes no room for a pod that binds.
     fits = copies_that_fit(session.nodes.idle, task.cls.req, task.cls.rows) >= 1
-    at = np.flatnonzero(view.candidates() & fits)
+    at = np.flatnonzero(only(view.candidates() & fits, session.within(task)))
     return {session.nodes.names[i] for i in at}, NOT_ALLOWED
 
 

@@ -19,7 +19,7 @@ import typer
 if TYPE_CHECKING:
     from http.client import HTTPConnection
 
-    from pumice.core.explain.answers import Amounts, Choice, Explanation, Holder
+    from pumice.core.explain.answers import Amounts, Choice, Cramped, Explanation, Holder
 
 DEFAULT_SERVER: Final = "http://127.0.0.1:10270"
 TIMEOUT_S: Final = 15.0
@@ -186,6 +186,7 @@ def _entries(found: Explanation) -> Iterator[Entry]:
     yield "Choice", list(_choice(found.choice)) if found.choice else []
     yield "Compared", _table(found)
     yield "Nodes", [f"{r.nodes} of {found.nodes}: {r.words}" for r in found.refused]
+    yield "HyperNodes", [_cramped(hypernode) for hypernode in found.hypernodes]
     yield "Held by", [f"{_amounts(holder.holds)}: {_who(holder)}" for holder in found.holders]
     if found.nack:
         nack = found.nack
@@ -239,6 +240,12 @@ def _choice(choice: Choice) -> Iterator[str]:
             f"{verdict.name}: score {verdict.score:g}, the best {verdict.best:g},"
             f" higher ones {verdict.better}"
         )
+
+
+def _cramped(tried: Cramped) -> str:
+    if tried.resource:
+        return f"{tried.name}: all ask for {tried.asked} {tried.resource}, {tried.had} is free"
+    return f"{tried.name}: {tried.found} of {tried.wanted} find a node"
 
 
 def _table(found: Explanation) -> list[str]:

@@ -54,9 +54,14 @@ class Bounds:
         return any(bound is not None and bound.hard for bound in (self.whole, *self.parts.values()))
 
 
+UNBOUND = Bounds(None, {})
+
+
 def bounds_of(job: JobInfo, tree: HyperTree) -> Bounds:
     """Return the bounds of a job; of one that is its own sub-job there are no parts."""
     asked = job.group.spec.network_topology
+    if asked is None and not job.policies:
+        return UNBOUND
     whole = _bound(asked, tree)
     if not job.policies:
         return Bounds(whole, {})

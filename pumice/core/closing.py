@@ -67,6 +67,8 @@ class Findings:
     limits: dict[str, Limit] = field(default_factory=dict)
     #: what each queue deserves, in units by row
     deserved: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    #: of groups that are bound to HyperNodes the lowest one that holds their pods, if any
+    hypernodes: dict[JobKey, str] = field(default_factory=dict)
     enqueued: list[Enqueue] = field(default_factory=list)
     admitted: list[Admit] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -185,6 +187,7 @@ class Closing:
             pods=self._notes(job, trouble, text) if waits else {},
             reason=self._waiting(job, trouble, text, found) if waits or held else None,
             unschedulable=reason is not None or held,
+            hypernode=self.findings.hypernodes.get(job.key),
         )
 
     def _condition(self, kind: ConditionType, reason: str, message: str) -> PodGroupCondition:
@@ -280,6 +283,7 @@ class Closing:
             asks=self._asks(asking) if asking else {},
             of_nodes=errors.nodes,
             most=errors.most,
+            confined=trouble.confined if limit is None else None,
         )
 
     def _limit(self, job: JobInfo, trouble: Trouble) -> Limit | None:
@@ -295,6 +299,8 @@ class Closing:
         if job.is_pending and trouble.message:
             return "admission"
         if trouble.tasks or not len(self.space.nodes):
+            return "room"
+        if trouble.confined and not limit and not trouble.message:
             return "room"
         if limit is not None or trouble.by_queue:
             return "queue"

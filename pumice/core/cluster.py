@@ -23,6 +23,7 @@ from pumice.core import names
 from pumice.core.api.core import Node, Pod, PriorityClass
 from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.api.topology import HyperNode
+from pumice.core.bounds import Standings, bounds_of, refusal
 from pumice.core.consistency import differing_jobs, differing_nodes
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.columns import Columns
@@ -406,6 +407,23 @@ class Cluster:
         if task.node == node and task.occupies:
             used = minus(used, task.cls.req)
         return self._names(shortages(task.cls.req, self.nodes.alloc[:, i] - used), task)
+
+    def standings(self, key: JobKey) -> Standings | None:
+        """Return where a job's tasks are in HyperNodes; None where they may be anywhere."""
+        job = self._jobs.get(key)
+        if job is None or not bounds_of(job, self.tree).hard:
+            return None
+        return Standings(job, self.tree, self.nodes.index)
+
+    def strays(self, uid: PodUid, node: str) -> str:
+        """Return why this pod would be too far from its gang there; empty where it is not."""
+        task, i = self._tasks.get(uid), self.nodes.index.get(node)
+        standings = self.standings(task.job) if task is not None and task.job is not None else None
+        if task is None or standings is None or i is None:
+            return ""
+        if task.occupies and task.node in self.nodes.index:
+            standings.move(task.sub_job, (self.nodes.index[task.node],), -1)
+        return refusal(standings, task, i)
 
     def fits_bound(self, uid: PodUid, node: str, committed: Iterable[PodUid]) -> list[str]:
         """

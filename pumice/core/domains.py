@@ -112,6 +112,11 @@ class Domains:
             found = self._standings[job.key] = Standings(job, self.tree, index)
         return found
 
+    def within(self, job: JobInfo, sub_job: str) -> Ints | None:
+        """Return the nodes where a task more breaks no hard bound; None where there is none."""
+        allowed = self.standings(job).allowed(sub_job)
+        return None if allowed is None else np.flatnonzero(allowed)
+
     def asked(self, job: JobInfo, sub_job: str) -> Asked:
         """Return what the tasks of a sub-job ask for; it follows what the session does."""
         parts = self._asked.get(job.key)

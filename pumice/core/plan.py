@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pumice.core.api.scheduling import PodGroupCondition, PodGroupPhase
-from pumice.core.fitness import FitErrors
+from pumice.core.fitness import Confinement, FitErrors
 from pumice.core.ids import JobKey, PodUid
 
 Obstacle = Literal[
@@ -53,6 +53,8 @@ class Reason:
     #: nodes that were looked at for it; what one of those that lack a resource has left at most
     of_nodes: int = 0
     most: Mapping[str, float] = field(default_factory=dict)
+    #: HyperNodes that were to hold the gang, or a sub-group of it, as a whole
+    confined: Confinement | None = None
     #: of an eviction: the pod that wants the room, `namespace/name`, and the tier of plugins,
     #: counted from 1, that agreed on the victim
     sake: str = ""
@@ -155,6 +157,9 @@ class GroupStatus:
     reason: Reason | None = None
     #: the session made the Unschedulable condition; one that is kept is of an earlier one
     unschedulable: bool = False
+    #: the lowest HyperNode that holds the group's pods, of one that is to be in few; empty where
+    #: none does, None where nothing is to be said
+    hypernode: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

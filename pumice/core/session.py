@@ -39,20 +39,22 @@ from pumice.core.extension import (
 from pumice.core.fitness import Trouble
 from pumice.core.guarding import Guard, describe
 from pumice.core.ids import JobKey
+from pumice.core.model.hypernodes import NOWHERE
 from pumice.core.model.jobs import JobInfo, SubJob
 from pumice.core.model.nodes import NodeTable
 from pumice.core.model.peers import Peers
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.snapshots import Snapshot
-from pumice.core.model.tasks import Task, TaskClass, task_order
+from pumice.core.model.tasks import Status, Task, TaskClass, task_order
 from pumice.core.outside import Ask, nobody
 from pumice.core.plan import Enqueue, Plan, Reason
-from pumice.core.resources import Floats
+from pumice.core.resources import Floats, Ints
 from pumice.core.statement import Statement
 from pumice.core.views import Views
 from pumice.core.workspace import workspace
 
 OrderKey = tuple[SortKey, ...]
+_UNDECIDED = Status.ALLOCATED | Status.PIPELINED
 
 
 @total_ordering
@@ -406,6 +408,13 @@ class Session:
         """Return the HyperNodes, kept up to date from the first time that they are asked for."""
         return Domains(self.snapshot.tree, self.space)
 
+    def within(self, task: Task) -> Ints | None:
+        """Return the nodes where a waiting task breaks no hard bound; None where it has none."""
+        job = self.space.jobs.get(task.job) if task.job is not None else None
+        if job is None or (job.group.spec.network_topology is None and not job.policies):
+            return None
+        return self.domains.within(job, task.sub_job)
+
     def gradients(self, job: JobInfo, within: str, purpose: Purpose) -> Gradients:
         """
         Return the hypernodes to try for a job, by the first plugin that has a say.
@@ -444,8 +453,20 @@ class Session:
                 if not is_added(name):
                     raise
                 self._failed(name, "on_session_close", error)
+        self._locate()
         closing = Closing(self.id, self.now, self.snapshot, self.space, self.findings)
         return closing.plan(self.active, self.stranded)
+
+    def _locate(self) -> None:
+        """Write down in which HyperNodes the jobs are that are to be in few."""
+        for job in self.active:
+            if job.group.spec.network_topology is None and not job.policies:
+                continue
+            standings = self.domains.standings(job)
+            if standings.bounds and not job.counts.total.count(_UNDECIDED):
+                tree, lowest = self.domains.tree, standings.whole.lowest
+                inside = lowest not in (NOWHERE, tree.top)
+                self.findings.hypernodes[job.key] = tree.names[lowest] if inside else ""
 
 
 def _faults(snapshot: Snapshot, jobs: Iterable[JobInfo]) -> Iterator[str]:

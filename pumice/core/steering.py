@@ -21,18 +21,18 @@ FINISHED = frozenset({"Succeeded", "Failed"})
 Patch = dict[str, Any]
 
 
-def arm_of(pod: Pod, min_member: int) -> Arm:
+def arm_of(pod: Pod, min_member: int, *, bound: bool = False) -> Arm:
     """
-    Choose how to release a pod.
+    Choose how to release a pod; `bound` tells that its group must stay within HyperNodes.
 
     Pods of our Job controller are pinned. Pods of other owners are never pinned, as nobody
-    would make a new pod where a new plan is needed: a gang is nominated, and where one pod is
-    enough the gate alone is removed.
+    would make a new pod where a new plan is needed: a gang is nominated, as are pods that may not
+    go everywhere, and where one pod is enough the gate alone is removed.
     """
     owner = pod.metadata.controller
     if owner is not None and owner.kind == "Job" and owner.api_version == names.BATCH_API:
         return Arm.PIN
-    return Arm.NOMINATE if min_member > 1 else Arm.UNGATE
+    return Arm.NOMINATE if min_member > 1 or bound else Arm.UNGATE
 
 
 def pinned_node(pod: Pod) -> str:

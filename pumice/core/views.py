@@ -240,19 +240,17 @@ class ClassView:
 
     def promise(self, within: Ints | None = None) -> Sequence[int]:
         """Return the column of the best candidate, idle or not; none where there is none."""
-        if self.refused is not None or not self.has_future():
-            return ()
-        return self._best_of(only(self.candidates(), within))
+        return self.best_candidate(within) if self.has_future() else ()
 
-    def best_candidate(self, within: Bools | None = None) -> Sequence[int]:
+    def best_candidate(self, within: Ints | None = None) -> Sequence[int]:
         """
         Return the column of the best candidate, whether or not anything is on its way out.
 
-        `within` (N,) leaves out all other nodes. A node that is idle now goes before any other.
+        A node that is idle now goes before any other.
         """
         if self.refused is not None:
             return ()
-        mask = self.candidates() if within is None else self.candidates() & within
+        mask = only(self.candidates(), within)
         idle = mask & self._fits(self._nodes.idle)
         return self._best_of(idle if idle.any() else mask)
 

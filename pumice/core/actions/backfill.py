@@ -27,10 +27,10 @@ class Backfill:
     def execute(self, ssn: Session) -> None:
         """Place every task that asks for nothing, in order of queues, jobs and tasks."""
         for job, task in list(ordered(ssn)):
-            view = ssn.views.of_task(task)
-            picks = view.free_of_resources()
+            view, within = ssn.views.of_task(task), ssn.within(task)
+            picks = view.free_of_resources(within)
             if not picks:
-                ssn.trouble(job).tasks[task.uid] = view.errors(resources=False)
+                ssn.trouble(job).tasks[task.uid] = view.errors(resources=False, within=within)
                 continue
             ssn.space.place([task], picks, Status.ALLOCATED)
             if ssn.is_ready(job):

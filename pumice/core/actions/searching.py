@@ -161,6 +161,8 @@ class Search:
     ) -> Iterator[tuple[str, float]]:
         """Yield HyperNodes, each time the best of those that are left, the first among equals."""
         left = list(gradient)
+        if len(left) == 1 and not self.job.policies:
+            yield left.pop(), 0.0  # nobody will compare it
         while left:
             scores = self.ssn.hyper_node_scores(self.job, sub_job, left)
             best = max(range(len(left)), key=scores.__getitem__)

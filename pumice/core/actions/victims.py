@@ -31,7 +31,7 @@ from pumice.core.plan import Reason
 from pumice.core.resources import PODS, Floats, Ints, pad
 from pumice.core.session import Session
 from pumice.core.statement import Statement
-from pumice.core.views import ClassView
+from pumice.core.views import ClassView, only
 from pumice.core.voting import Agreement
 
 Kind = tuple[object, ...]
@@ -93,13 +93,13 @@ class Evictor:
             job.queue,
             job.allocated.tobytes(),
             job.promised.tobytes(),
-            job.key if task.nominated else None,
+            job.key if task.nominated or self.ssn.within(task) is not None else None,
         )
 
     def _take_free(
         self, statement: Statement, task: Task, queue: QueueInfo, view: ClassView
     ) -> bool:
-        picks = view.best_candidate()
+        picks = view.best_candidate(self.ssn.within(task))
         if not picks or not self.ssn.allocatable(queue, task.cls, 1):
             return False
         statement.pipeline([task], picks, evicted=False)
@@ -110,7 +110,8 @@ class Evictor:
     ) -> bool:
         nodes = self.ssn.nodes
         could = copies_that_fit(nodes.future_idle + held, task.cls.req, task.cls.rows) >= 1
-        at = np.flatnonzero(could & (held[PODS] >= 1) & view.curable())
+        worth = could & (held[PODS] >= 1) & view.curable()
+        at = np.flatnonzero(only(worth, self.ssn.within(task)))
         return self.search(statement, task, queue, view, at)
 
     def search(

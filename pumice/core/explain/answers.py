@@ -45,6 +45,21 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Cramped:
+    """A HyperNode that was to hold a gang, or a sub-group of it, as a whole and could not."""
+
+    name: str
+    found: int
+    """How many of the pods found a node in it."""
+    wanted: int
+    """How many had to, at the same time."""
+    resource: str = ""
+    """What it has not enough of for all pods that wait, where its nodes were not even looked at."""
+    asked: str = ""
+    had: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Holder:
     """
     Who holds what is short.
@@ -169,6 +184,8 @@ class Explanation:
     nodes: int = 0
     """How many nodes were looked at for the pod that found none."""
     refused: tuple[Refused, ...] = ()
+    hypernodes: tuple[Cramped, ...] = ()
+    """The HyperNodes that were tried, where all of the gang must be in one."""
     holders: tuple[Holder, ...] = ()
     nack: Nack | None = None
     condition: str = ""

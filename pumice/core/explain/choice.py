@@ -19,7 +19,7 @@ from pumice.core.conf import Configuration
 from pumice.core.explain import words
 from pumice.core.explain.answers import Choice, NodeVerdict, Refused
 from pumice.core.explain.picture import Picture
-from pumice.core.extension import Refusal
+from pumice.core.extension import Code, Refusal
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.signatures import Signature
 from pumice.core.model.tasks import Task, TaskClass, TaskClasses
@@ -28,7 +28,7 @@ from pumice.core.requests import pod_requests
 from pumice.core.resources import EPSILON, PODS, as_text
 from pumice.core.session import Session
 from pumice.core.steering import pinned_node
-from pumice.core.views import ClassView
+from pumice.core.views import ClassView, only
 
 
 def choose(
@@ -57,12 +57,16 @@ def choose(
         whole = Refused(everywhere, view.refused, words.refusal(view.refused, {}))
         return Choice(everywhere, 0, (whole,))
     asks = {snapshot.names[row]: float(view.cls.req[row]) for row in view.cls.rows if row != PODS}
-    refusals = view.refusals()
+    refusals, within = view.refusals(), ssn.within(task)
+    if within is not None:
+        outside = np.ones(everywhere, bool)
+        outside[within] = False
+        refusals.append(Refusal(Code.UNRESOLVABLE, words.OUTSIDE, outside))
     counts = {r.message: int(np.count_nonzero(r.nodes)) for r in refusals if r.nodes.any()}
     refused = tuple(
         Refused(number, why, words.refusal(why, asks)) for why, number in words.by_node(counts)
     )
-    takers = np.flatnonzero(view.candidates())
+    takers = np.flatnonzero(only(view.candidates(), within))
     at = ssn.nodes.index.get(node)
     verdict = None if at is None else _verdict(ssn, view, at, takers, refusals)
     return Choice(everywhere, int(takers.size), refused, verdict)

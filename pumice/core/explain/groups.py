@@ -6,7 +6,16 @@ import heapq
 from collections.abc import Callable
 
 from pumice.core.explain import words
-from pumice.core.explain.answers import Explanation, Group, Groups, Kind, Members, Refused, State
+from pumice.core.explain.answers import (
+    Cramped,
+    Explanation,
+    Group,
+    Groups,
+    Kind,
+    Members,
+    Refused,
+    State,
+)
 from pumice.core.explain.comparisons import comparisons
 from pumice.core.explain.holders import holders
 from pumice.core.explain.picture import Picture, Progress
@@ -16,6 +25,7 @@ from pumice.core.ids import JobKey
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import COMPLETED_STATUSES, Status
 from pumice.core.plan import Reason
+from pumice.core.resources import as_text
 
 THERE = Status.BOUND | Status.RUNNING | Status.SUCCEEDED
 
@@ -41,6 +51,7 @@ def explain_group(
         compared=comparisons(waits) if waits else (),
         nodes=waits.of_nodes if waits else 0,
         refused=refused(waits) if waits else (),
+        hypernodes=cramped(waits) if waits else (),
         holders=holders(picture, waits) if waits else (),
         nack=progress.nack,
         condition=_condition(picture, job),
@@ -110,6 +121,24 @@ def refused(reason: Reason) -> tuple[Refused, ...]:
     return tuple(
         Refused(number, why, words.refusal(why, reason.asks))
         for why, number in words.by_node(reason.nodes)
+    )
+
+
+def cramped(reason: Reason) -> tuple[Cramped, ...]:
+    """Return the HyperNodes that were to hold the gang, and the numbers that spoke against them."""
+    confined = reason.confined
+    if confined is None:
+        return ()
+    return tuple(
+        Cramped(
+            name,
+            entry.found,
+            confined.wanted,
+            entry.short,
+            as_text(entry.short, entry.asked) if entry.short else "",
+            as_text(entry.short, entry.free) if entry.short else "",
+        )
+        for name, entry in words.by_promise(confined.tried)
     )
 
 

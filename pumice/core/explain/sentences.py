@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pumice.core.api.scheduling import PodGroupCondition
 from pumice.core.explain import words
 from pumice.core.explain.words import count, listed
+from pumice.core.fitness import Confinement
 from pumice.core.plan import GroupStatus, Reason
 from pumice.core.resources import EPSILON, as_text
 
@@ -112,7 +113,26 @@ def _queue(reason: Reason) -> str:
     return f"{_who(reason, may)}: {why}."
 
 
+def _confined(reason: Reason, confined: Confinement) -> str:
+    where, tried = f"one HyperNode of {confined.tier} or below", words.cramped(confined.tried)
+    if reason.whole:
+        more = max(reason.waiting - reason.found, 1)
+        find = "finds" if more == 1 else "find"
+        return (
+            f"The job has the pods that it needs; {more} more {find} no node where all are within"
+            f" {where} ({tried})."
+        )
+    who = "A sub-group of the gang" if confined.part else "The gang"
+    needs = count(confined.wanted, "pod") + (" at the same time" if confined.wanted > 1 else "")
+    number = len(confined.tried)
+    none = f"none of the {number} that come into question" if number > 1 else "the only one left"
+    hold = "will do" if number > 1 else "will not do"
+    return f"{who} needs {needs} within {where}, and {none} {hold} ({tried})."
+
+
 def _room(reason: Reason) -> str:
+    if reason.confined is not None and reason.confined.tried:
+        return _confined(reason, reason.confined)
     find = _Ability("finds a node", "find a node", "finds no node", "find no node")
     if not reason.of_nodes and not reason.nodes:
         return f"{_who(reason, find)} (there is none)."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from pumice.core.fitness import Cramped
 from pumice.core.plugins.predicates import affinity, nodes, ports, slots, spread
 from pumice.core.resources import as_text
 from pumice.core.views import AVOIDED
@@ -13,6 +14,7 @@ SHORT: Final = "Insufficient "
 """Before the name of a resource that a node lacks."""
 SHOWN: Final = 4
 """So many reasons of nodes stand in a sentence."""
+OUTSIDE: Final = "node(s) outside the HyperNodes that the gang may be in"
 
 REFUSALS: Final = {
     slots.SLOTS_TAKEN: "no slot left for a pod",
@@ -25,6 +27,7 @@ REFUSALS: Final = {
     affinity.EXISTING_ANTI_AFFINITY: "a pod near that wants none like this one near it",
     spread.SKEWED: "one pod more would spread the pods unevenly",
     spread.NO_DOMAIN: "no label for the domains that the pods are to be spread over",
+    OUTSIDE: "too far from where the gang is, or in no HyperNode that it may be in",
     AVOIDED: "kube-scheduler refused a pod of this job there a while ago",
 }
 """What a node is refused for -> the same for somebody who does not know the scheduler."""
@@ -67,6 +70,29 @@ def refusals(refused: Mapping[str, int], asks: Mapping[str, float]) -> str:
     parts = [f"{count(n, 'node')}: {refusal(why, asks)}" for why, n in by_node(refused)]
     left = len(parts) - SHOWN
     return "; ".join([*parts[:SHOWN], *([f"{count(left, 'more reason')}"] if left > 0 else [])])
+
+
+def by_promise(tried: Mapping[str, Cramped]) -> list[tuple[str, Cramped]]:
+    """Return HyperNodes that were tried, those first in which most pods found a node."""
+    return sorted(
+        tried.items(), key=lambda entry: (-entry[1].found, bool(entry[1].short), entry[0])
+    )
+
+
+def cramped(tried: Mapping[str, Cramped]) -> str:
+    """Return `s0: 2 find a node; s1: not enough cpu for all`, as much as a sentence takes."""
+    parts = [f"{name}: {_cramped(entry)}" for name, entry in by_promise(tried)]
+    left = len(parts) - SHOWN
+    return "; ".join([*parts[:SHOWN], *([f"and {left} more"] if left > 0 else [])])
+
+
+def _cramped(entry: Cramped) -> str:
+    if entry.short:
+        what = "slots for pods" if entry.short == "pods" else entry.short
+        return f"not enough {what} for all of them"
+    return {0: "none finds a node", 1: "1 finds a node"}.get(
+        entry.found, f"{entry.found} find a node"
+    )
 
 
 def sentence_of(text: str) -> str:

@@ -77,6 +77,9 @@ WHOLE = {
     "a wish is given up where it cannot be": Case(
         [*PAIRS, *a_gang(3, NetworkTopology("soft", 0))], {"p1": "n1", "p2": "n2", "p3": "n3"}
     ),
+    "a wish keeps nobody from starting, however many pods there are": Case(
+        [*PAIRS, *a_gang(1, SOFT, n=5)], {"p1": "n1", "p2": "n2", "p3": "n3", "p4": "n4"}
+    ),
     "the leaf is the one that has the node that is asked for": Case(
         [
             a_node("n1", SIZE),

@@ -136,7 +136,9 @@ class Policy:
         reach = self._domains.reach(standing, bound, self._tree.index[within])
         if not standing.total:
             # A job that is there already must stay, whether or not its HyperNode has room.
-            reach = reach[self._has_room(need, purpose)[reach]]
+            room = self._has_room(need, purpose)
+            room[self._tree.index[within]] |= not bound.hard  # a wish keeps nobody from starting
+            reach = reach[room[reach]]
         gradients = self._domains.by_tier(reach.tolist())
         if purpose == "evict":
             return for_evictions(gradients, self._settings.evict_at_most)
