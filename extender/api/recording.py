@@ -22,7 +22,17 @@ from pumice.kube.resources import (
 router = APIRouter(tags=["internals"])
 
 GZIP = "application/gzip"
-SEEN = (PODS, NODES, HYPERNODES, POD_GROUPS, QUEUES, PRIORITY_CLASSES, BUDGETS, QUOTAS, NUMA_TOPOLOGIES)
+SEEN = (
+    PODS,
+    NODES,
+    HYPERNODES,
+    POD_GROUPS,
+    QUEUES,
+    PRIORITY_CLASSES,
+    BUDGETS,
+    QUOTAS,
+    NUMA_TOPOLOGIES,
+)
 """What a record holds objects of."""
 
 
@@ -36,8 +46,8 @@ async def session_record(reader: Reads, desk: Asks) -> Response:
     """
     Return the record of the last session as a file for `pumice replay`.
 
-    Needed: list of pods, nodes, PodGroups, HyperNodes, queues, priority classes, disruption budgets,
-    resource quotas and Numatopologies everywhere.
+    Needed: list of pods, nodes, PodGroups, queues, priority classes, HyperNodes, disruption
+    budgets, resource quotas and Numatopologies everywhere.
     """
     for resource in SEEN:
         await reader.require("list", resource)

@@ -336,7 +336,7 @@ async def test_before_the_first_session_there_is_nothing_to_tell() -> None:
         refusal = await pages.refused("/debug/explain/podgroup/ns/g")
         whole = await pages.get("/debug/ledger")
     assert refusal[0] == 503
-    assert refusal[1].startswith("no session yet: nodes, hypernodes")
+    assert refusal[1].startswith("no session yet: nodes, queues")
     assert whole["entries"] == []
 
 
