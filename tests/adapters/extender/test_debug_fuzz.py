@@ -128,7 +128,7 @@ def asked() -> Iterator[Asked]:
         yield Asked(runner)
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(300, enduring=10_000))
 @given(method=methods, path=paths, query=queries, given_headers=headers)
 @example("GET", "/debug/explain/podgroup/ns/gang", b"", [])
 @example(

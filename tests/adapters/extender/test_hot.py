@@ -20,7 +20,7 @@ from tests.fakeapi import eventually
 
 BINDING = {"PodName": "p", "PodNamespace": "ns", "PodUID": "u1", "Node": "n1"}
 UNREADABLE = {"error": "the body is not what the verb takes"}
-EXAMPLES = examples(600)
+EXAMPLES = examples(600, enduring=10_000)
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -29,13 +28,14 @@ from tests.adapters.webhooks.world import (
     response,
 )
 from tests.builders import a_queue
+from tests.effort import examples
 from webhooks.metrics import Metrics
 from webhooks.reviews import Options, Reviews
 from webhooks.server import BODY_LIMIT, App
 from webhooks.table import Webhook
 from webhooks.wire import Request
 
-EXAMPLES = 10_000 if os.environ.get("PUMICE_LENGTH") == "full" else 60
+EXAMPLES = examples(360, enduring=10_000)
 
 
 @pytest.fixture
