@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from benchmarks.figures import Figure
 from benchmarks.sessions import decide, evicts, places
-from benchmarks.worlds import a_cluster, add_jobs, add_running
-from pumice.core.conf import DEFAULT
+from benchmarks.worlds import a_cluster, add_jobs, add_racks, add_running
+from pumice.core.api.scheduling import NetworkTopology
+from pumice.core.conf import DEFAULT, PluginOption
 
 
 def measure() -> list[Figure]:
@@ -17,6 +18,7 @@ def measure() -> list[Figure]:
         _one_gang(),
         _idle(),
         _reclaim(),
+        _racks(),
     ]
 
 
@@ -51,3 +53,16 @@ def _reclaim() -> Figure:
     seconds = decide(cluster, evicts(2_000), conf=conf)
     name = "reclaim: 4,000 one-GPU jobs run on 500 nodes, 4,000 wait"
     return Figure.of(name, seconds, "s", 2.0)
+
+
+def _racks() -> Figure:
+    cluster = a_cluster(640)
+    add_racks(cluster, 10, 64)
+    for size in (2, 3):
+        topology = NetworkTopology("hard", highest_tier_allowed=1)
+        add_jobs(cluster, 3_000, size, prefix=f"g{size}-", topology=topology)
+    *tiers, last = DEFAULT.tiers
+    conf = replace(DEFAULT, tiers=(*tiers, (*last, PluginOption("network-topology-aware"))))
+    seconds = decide(cluster, places(15_000), conf=conf)
+    name = "decide 15,000 pods in gangs of 2-3, each in one of 10 racks"
+    return Figure.of(name, seconds, "s", 5.0)

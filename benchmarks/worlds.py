@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import msgspec
 
 from pumice.core.api.core import Node, Pod
-from pumice.core.api.scheduling import PodGroup, Queue
+from pumice.core.api.scheduling import NetworkTopology, PodGroup, Queue
+from pumice.core.api.topology import HyperNode
 from pumice.core.cluster import Cluster
 
 CREATED = "2026-01-01T00:00:00Z"
@@ -77,14 +78,31 @@ def a_cluster(nodes: int, queues: Iterable[str] = ("default",), gpus: int = 0) -
 
 
 def add_jobs(
-    cluster: Cluster, jobs: int, pods: int, prefix: str = "j", queue: str = "default", gpus: int = 0
+    cluster: Cluster,
+    jobs: int,
+    pods: int,
+    prefix: str = "j",
+    queue: str = "default",
+    gpus: int = 0,
+    topology: NetworkTopology | None = None,
 ) -> None:
     """Add waiting jobs of equal pods."""
     for j in range(jobs):
         name = f"{prefix}{j:05}"
-        cluster.set_pod_group(a_group(name, pods, queue=queue))
+        group = a_group(name, pods, queue=queue)
+        group.spec.network_topology = topology
+        cluster.set_pod_group(group)
         for p in range(pods):
             cluster.set_pod(a_pod(f"{name}-worker-{p}", name, gpus=gpus))
+
+
+def add_racks(cluster: Cluster, racks: int, nodes: int) -> None:
+    """Add HyperNodes of tier 1, each over so many nodes, in their order."""
+    for r in range(racks):
+        names = [f"n{i:05}" for i in range(r * nodes, (r + 1) * nodes)]
+        members = [{"type": "Node", "selector": {"exactMatch": {"name": name}}} for name in names]
+        body = {"metadata": {"name": f"rack-{r}"}, "spec": {"tier": 1, "members": members}}
+        cluster.set_hypernode(msgspec.convert(body, HyperNode))
 
 
 def add_running(
