@@ -22,6 +22,10 @@ class Length:
     foreign_scheduler_s: float
     api_server_away_s: float
     soak_s: float
+    #: how often a Deployment is rolled over
+    revisions: int
+    #: how often the leading controllers are killed
+    leaders: int
     #: by how much times that depend on the machine's load may be longer: the short form runs
     #: on every change, beside whatever else the machine does; the full one holds the figures
     slack: float
@@ -36,6 +40,8 @@ SHORT = Length(
     foreign_scheduler_s=30,
     api_server_away_s=10,
     soak_s=20,
+    revisions=3,
+    leaders=2,
     slack=5,
 )
 FULL = Length(
@@ -47,6 +53,8 @@ FULL = Length(
     foreign_scheduler_s=300,
     api_server_away_s=30,
     soak_s=1800,
+    revisions=20,
+    leaders=20,
     slack=1,
 )
 LENGTHS = {length.name: length for length in (SHORT, FULL)}

@@ -1,0 +1,157 @@
+"""Two replicas of the controllers: the leader is killed, stopped, frozen; the other goes on."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from pumice.core import names
+from pumice.local.watching import Watched
+from tests.acceptance.bed import Bed
+from tests.acceptance.length import Length
+from tests.acceptance.objects import Object, a_job, a_queue
+
+pytestmark = pytest.mark.cluster
+
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases"
+COMMANDS = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
+DURATION_S = 3
+TAKEOVER_S = DURATION_S + 5
+TERMS = (
+    "--leader-elect=true",
+    f"--leader-elect-lease-duration={DURATION_S}s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=300ms",
+)
+FIRST, SECOND = "controllers", "controllers-2"
+JOBS_AT_A_TIME = 5
+
+
+class Replicas:
+    """Both replicas, and who of them leads."""
+
+    def __init__(self, bed: Bed) -> None:
+        self.bed = bed
+        self.processes = bed.plane.processes
+        self.leases = Watched(bed.api, LEASES, changed=bed.changed).start()
+        controllers = bed.cluster.controllers
+        before = self.holder
+        controllers.start(*TERMS)
+        self.wait_for(lambda: self.holder not in ("", before), "the first leads")
+        self.holders = {self.holder: FIRST}
+        argv = [sys.executable, "-m", "controllers", *TERMS]
+        argv += [f"--kubeconfig={bed.plane.kubeconfig(controllers.user)}"]
+        argv += [f"--healthz=127.0.0.1:{bed.plane.ports.claim()}"]
+        self.processes.start(SECOND, argv)
+
+    @property
+    def holder(self) -> str:
+        lease = self.leases.get(f"{names.NAMESPACE}/pumice-controllers", {})
+        return str(lease.get("spec", {}).get("holderIdentity") or "")
+
+    @property
+    def leader(self) -> str:
+        """Return which of the processes leads; each start of one is another holder."""
+        if self.holder not in self.holders:
+            *_, before = self.holders.values()
+            self.holders[self.holder] = SECOND if before == FIRST else FIRST
+        return self.holders[self.holder]
+
+    def wait_for(self, check: object, what: str, timeout_s: float = 30) -> float:
+        assert callable(check)
+        return self.bed.wait_for(check, timeout_s, what)
+
+    def hand_over(self, number: int) -> tuple[str, float]:
+        """Send the leader a signal; return which it was, and how long the other took."""
+        leader, holder = self.leader, self.holder
+        self.processes.kill(leader, number)
+        after_s = self.wait_for(
+            lambda: self.holder not in ("", holder), "the other leads", TAKEOVER_S
+        )
+        assert self.leader != leader
+        return leader, after_s
+
+    def stop(self) -> None:
+        self.leases.stop()
+        self.processes.stop(SECOND)
+
+
+@pytest.fixture
+def replicas(bed: Bed) -> Iterator[Replicas]:
+    made = Replicas(bed)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def test_work_goes_on_when_the_leader_is_killed(
+    bed: Bed, replicas: Replicas, length: Length
+) -> None:
+    bed.nodes(10, cpu=64)
+    bed.create(a_queue("q"))
+    jobs: list[str] = []
+
+    def submit() -> None:
+        new = [f"j{len(jobs) + i}" for i in range(JOBS_AT_A_TIME)]
+        bed.create(*(a_job(name, replicas=2, min_available=2, queue="q") for name in new))
+        jobs.extend(new)
+
+    def order(action: str, round_: int) -> None:
+        target = {"apiVersion": names.SCHEDULING_API, "kind": "Queue", "name": "q", "uid": "any"}
+        metadata = {"name": f"{action.lower()}-{round_}"}
+        body: Object = {"apiVersion": names.BUS_API, "kind": "Command", "metadata": metadata}
+        bed.api.post(COMMANDS, {**body, "action": action, "target": target})
+
+    bed.wait_for(lambda: state(bed) == "Open", 10, "the queue is open")
+    for round_ in range(length.leaders):
+        submit()
+        killed, _ = replicas.hand_over(signal.SIGKILL)
+        submit()
+        order("CloseQueue", round_)
+        bed.wait_for(lambda: state(bed) == "Closing", TAKEOVER_S, "the queue closes")
+        order("OpenQueue", round_)
+        bed.wait_for(lambda: state(bed) == "Open", 10, "and opens")
+        replicas.processes.restart(killed)
+    bed.wait_for(lambda: all(bed.job_phase(name) == "Running" for name in jobs), 30, "all Jobs run")
+
+    groups = [g for g in bed.pod_groups.values() if g["metadata"]["namespace"] == bed.namespace]
+    assert len(groups) == len(jobs), "one PodGroup for each Job"
+    made = [seen for seen in bed.pods.history if seen.kind == "ADDED"]
+    assert len(made) == 2 * len(jobs), "no pod was made twice"
+    assert bed.queues.get("q", {})["status"].get("running", 0) in range(len(jobs) + 1)
+    bed.wait_for(
+        lambda: bed.queues.get("q", {})["status"].get("running") == len(jobs), 10, "all are counted"
+    )
+
+
+def test_one_that_stops_in_order_is_followed_at_once(bed: Bed, replicas: Replicas) -> None:
+    replicas.processes.wait_ready(SECOND, lambda: knows(bed, SECOND), 10)
+    stopped, after_s = replicas.hand_over(signal.SIGTERM)
+    assert after_s < DURATION_S
+    bed.wait_for(lambda: replicas.processes.exit_code(stopped) == 0, 10, "it ended well")
+
+
+def test_one_that_stood_still_ends_when_it_runs_again(bed: Bed, replicas: Replicas) -> None:
+    frozen, _ = replicas.hand_over(signal.SIGSTOP)
+    holder = replicas.holder
+    replicas.processes.kill(frozen, signal.SIGCONT)
+    bed.wait_for(lambda: ended(replicas, frozen), 10, "it ended")
+    assert replicas.processes.exit_code(frozen) == 1
+    assert replicas.holder == holder
+
+
+def ended(replicas: Replicas, name: str) -> bool:
+    return replicas.processes.exit_code(name) is not None
+
+
+def knows(bed: Bed, name: str) -> bool:
+    """Tell whether a replica has seen who leads."""
+    return "leads; waiting" in bed.plane.processes.tail(name)
+
+
+def state(bed: Bed) -> str:
+    return str(bed.queues.get("q", {}).get("status", {}).get("state", ""))
