@@ -135,6 +135,7 @@ class Engine:
         self.admit(plan)
         self.latest = Picture(snapshot, plan)
         self.model.cluster.inputs.acted.update(plan.acted)
+        self.model.cluster.inputs.reservation = plan.reservation
         await self.statuses.write(plan)
         past = Past(replace(plan, groups=(), queues=(), deserved={}), applied, seconds)
         self.metrics.session_seconds.observe(seconds)

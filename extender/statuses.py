@@ -45,6 +45,7 @@ BREATH = 100
 """Groups after which the event loop gets to do other things."""
 
 Said = tuple[str, str, str, str]
+MadeOf = tuple[str, Mapping[str, float] | None, float | None]
 
 
 @dataclass(slots=True)
@@ -58,8 +59,9 @@ class Statuses:
     clock: Clock
     _group_written: dict[JobKey, float] = field(default_factory=dict)
     _pod_written: dict[PodUid, float] = field(default_factory=dict)
-    #: job -> what a session said of why it waits, what a pod asked for, and that in plain words
-    _told: dict[JobKey, tuple[str, Mapping[str, float] | None, str]] = field(default_factory=dict)
+    #: job -> what a session said of why it waits, what a pod asked for and when it is to start;
+    #: and that in plain words
+    _told: dict[JobKey, tuple[MadeOf, str]] = field(default_factory=dict)
     #: queue -> since when its stored use is wrong
     _queue_wrong: dict[str, float] = field(default_factory=dict)
     _group_texts: Allowance = field(init=False)
@@ -133,12 +135,14 @@ class Statuses:
 
     def _in_words(self, status: GroupStatus, message: str) -> str:
         """Return the text of a condition; made anew where what it is made of changed."""
-        asks = status.reason.asks if status.reason else None
+        reason = status.reason
+        made_of: MadeOf = (message, None, None)
+        if reason is not None:
+            made_of = (message, reason.asks, reason.expected)
         told = self._told.get(status.job)
-        if told is None or told[:2] != (message, asks):
-            text = explained(message, status.reason)
-            told = self._told[status.job] = (message, asks, text)
-        return told[2]
+        if told is None or told[0] != made_of:
+            told = self._told[status.job] = (made_of, explained(message, reason))
+        return told[1]
 
     def _may_say(self, job: JobKey) -> bool:
         now, last = self.clock.monotonic(), self._group_written.get(job)

@@ -33,6 +33,7 @@ _PLUGINS: Final = {
     "priority": "Priority",
     "proportion": "Proportion",
     "rescheduling": "Rescheduling",
+    "reservation": "Reservations",
     "resource-strategy-fit": "ResourceStrategyFit",
     "resourcequota": "ResourceQuotas",
     "sla": "Sla",

@@ -18,6 +18,7 @@ import numpy as np
 from pumice.core.api.scheduling import PodGroupCondition
 from pumice.core.fitness import FitErrors, Limit, Trouble
 from pumice.core.ids import JobKey, PodUid
+from pumice.core.model.inputs import Reservation
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.snapshots import Snapshot
@@ -74,6 +75,8 @@ class Findings:
     warnings: list[str] = field(default_factory=list)
     #: plugins that raised -> the extension points at which they did, and how often
     failures: dict[str, Counter[str]] = field(default_factory=dict)
+    #: room that is kept for a gang
+    reservation: Reservation | None = None
     #: plugins that act from time to time and did so in this session -> when
     acted: dict[str, float] = field(default_factory=dict)
 
@@ -120,6 +123,7 @@ class Closing:
             warnings=tuple(self.findings.warnings),
             failures={name: n.total() for name, n in self.findings.failures.items()},
             acted=dict(self.findings.acted),
+            reservation=self.findings.reservation,
         )
 
     def _allocations(self) -> Iterable[Allocate]:
@@ -284,7 +288,13 @@ class Closing:
             of_nodes=errors.nodes,
             most=errors.most,
             confined=trouble.confined if limit is None else None,
+            expected=self._expected(job),
         )
+
+    def _expected(self, job: JobInfo) -> float | None:
+        """Return when the job is to start at the latest, where room is kept for it."""
+        kept = self.findings.reservation
+        return kept.start if kept is not None and kept.job == job.key else None
 
     def _limit(self, job: JobInfo, trouble: Trouble) -> Limit | None:
         """Return what the queue had against the job, or against a task of it, if anything."""

@@ -306,6 +306,10 @@ class Points:
     admitted: Point[Callable[[QueueInfo, TaskClass, int], None]] = field(
         default_factory=lambda: Point("enabledAllocatable")
     )
+    #: a job had its turn in allocate and is not ready for want of room
+    unplaced: Point[Callable[[JobInfo], None]] = field(
+        default_factory=lambda: Point("enableReservedNodes")
+    )
     job_starving: Point[Callable[[JobInfo], bool]] = field(
         default_factory=lambda: Point("enableJobStarving")
     )

@@ -52,7 +52,14 @@ _ORDERS: Final = (
     "sub_job_order",
     "cluster_order",
 )
-_NEWS: Final = ("job_enqueued", "admitted", "simulate_add", "simulate_remove", "reserved_nodes")
+_NEWS: Final = (
+    "job_enqueued",
+    "admitted",
+    "unplaced",
+    "simulate_add",
+    "simulate_remove",
+    "reserved_nodes",
+)
 _REFUSALS: Final[dict[str, object]] = {
     "overused": True,
     "preemptive": False,

@@ -15,6 +15,7 @@ from typing import Literal
 from pumice.core.api.scheduling import PodGroupCondition, PodGroupPhase
 from pumice.core.fitness import Confinement, FitErrors
 from pumice.core.ids import JobKey, PodUid
+from pumice.core.model.inputs import Reservation
 
 Obstacle = Literal[
     "", "malformed", "no queue", "too few pods", "admission", "queue", "room", "promised", "gates"
@@ -55,6 +56,8 @@ class Reason:
     most: Mapping[str, float] = field(default_factory=dict)
     #: HyperNodes that were to hold the gang, or a sub-group of it, as a whole
     confined: Confinement | None = None
+    #: when the job starts at the latest, in seconds since 1970, where room is kept for it
+    expected: float | None = None
     #: of an eviction: the pod that wants the room, `namespace/name`, and the tier of plugins,
     #: counted from 1, that agreed on the victim
     sake: str = ""
@@ -190,3 +193,5 @@ class Plan:
     failures: Mapping[str, int] = field(default_factory=dict)
     #: plugins that act from time to time and did so now -> when; an input of later sessions
     acted: Mapping[str, float] = field(default_factory=dict)
+    #: room that is kept for a gang; an input of the next session
+    reservation: Reservation | None = None

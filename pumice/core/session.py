@@ -357,6 +357,11 @@ class Session:
         for told in self.points.admitted:
             told(queue, cls, n)
 
+    def unplaced(self, job: JobInfo) -> None:
+        """Tell that a job found no room in its turn."""
+        for told in self.points.unplaced:
+            told(job)
+
     def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
         """Return the tasks of the own queue that may go for `preemptor`."""
         return self.agree(self.points.preemptable, preemptor, candidates).victims

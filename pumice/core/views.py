@@ -290,6 +290,10 @@ class ClassView:
             and all(predicate.check(self.cls).mask[i] for predicate in self._live)
         )
 
+    def suits(self) -> Bools:
+        """Return the nodes that the constraints of a task allow, whatever is on them."""
+        return self._static.mask & (self.refused is None)
+
     def curable(self) -> Bools:
         """Return the nodes that evictions might open to a task: of no other is it worth a try."""
         if self._curable is None:

@@ -23,7 +23,7 @@ from pumice.core.actions.placing import Attempt
 from pumice.core.actions.searching import Search
 from pumice.core.actions.turns import Turns
 from pumice.core.actions.worksheets import Worksheet, worksheet
-from pumice.core.fitness import Limit
+from pumice.core.fitness import Limit, Trouble
 from pumice.core.ids import JobKey
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.queues import QueueInfo
@@ -103,6 +103,8 @@ def _hold(ssn: Session, queue: QueueInfo, jobs: list[JobInfo]) -> None:
         trouble = ssn.trouble(job)
         if not trouble.message:
             trouble.message, trouble.by_queue = limit.message, not limit.by_capacity
+        if limit.by_capacity:
+            ssn.unplaced(job)
 
 
 def _try(ssn: Session, job: JobInfo, queue: QueueInfo, sheet: Worksheet) -> bool:
@@ -115,4 +117,11 @@ def _try(ssn: Session, job: JobInfo, queue: QueueInfo, sheet: Worksheet) -> bool
         statement, ready = attempt.run(), attempt.ready
     if statement is not None and ready:
         statement.commit()
+    elif _lacks_room(ssn.trouble(job)):
+        ssn.unplaced(job)
     return ready
+
+
+def _lacks_room(trouble: Trouble) -> bool:
+    """Return whether nothing but room keeps the job's tasks from being placed."""
+    return all(limit.by_capacity for limit in trouble.over_limit.values())

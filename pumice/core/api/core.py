@@ -171,6 +171,7 @@ class PodSpec(Struct):
     tolerations: list[Toleration] | None = None
     topology_spread_constraints: list[TopologySpreadConstraint] | None = None
     scheduling_gates: list[SchedulingGate] | None = None
+    active_deadline_seconds: int | None = None
     volumes: list[Volume] | None = None
     resource_claims: list[dict[str, object]] | None = None
     host_network: bool | None = None
@@ -220,6 +221,7 @@ class PodStatus(Struct):
     reason: str = ""
     message: str = ""
     nominated_node_name: str = ""
+    start_time: Time | None = None
     conditions: list[PodCondition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None

@@ -193,6 +193,8 @@ class Explanation:
     decision: Decision | None = None
     placement: Placement | None = None
     choice: Choice | None = None
+    expected_start: str = ""
+    """When it starts at the latest, where the plugin `reservation` keeps room for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,14 @@ from pumice.core.explain.answers import (
 from pumice.core.explain.comparisons import comparisons
 from pumice.core.explain.holders import holders
 from pumice.core.explain.picture import Picture, Progress
-from pumice.core.explain.sentences import explained, fresh_condition, sentence
+from pumice.core.explain.sentences import explained, fresh_condition, told
 from pumice.core.explain.words import count
 from pumice.core.ids import JobKey
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import COMPLETED_STATUSES, Status
 from pumice.core.plan import Reason
 from pumice.core.resources import as_text
+from pumice.core.timestamps import stamp
 
 THERE = Status.BOUND | Status.RUNNING | Status.SUCCEEDED
 
@@ -56,6 +57,7 @@ def explain_group(
         nack=progress.nack,
         condition=_condition(picture, job),
         decision=picture.decision(job),
+        expected_start=stamp(waits.expected + 1) if waits and waits.expected is not None else "",
     )
 
 
@@ -80,7 +82,7 @@ def summary(picture: Picture, job: JobInfo, progress: Progress) -> str:
         case "starting":
             return _starting(job, progress)
         case _ if reason is not None:
-            return sentence(reason)
+            return told(reason)
         case "running":
             return f"The job runs: {total.count(THERE)} of its {total.total} pods have a node."
         case _ if not total.total and not job.is_pending:

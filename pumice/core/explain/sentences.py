@@ -19,6 +19,7 @@ from pumice.core.explain.words import count, listed
 from pumice.core.fitness import Confinement
 from pumice.core.plan import GroupStatus, Reason
 from pumice.core.resources import EPSILON, as_text
+from pumice.core.timestamps import stamp
 
 
 def sentence(reason: Reason) -> str:
@@ -57,8 +58,17 @@ def explained(message: str, reason: Reason | None) -> str:
     """Return Volcano's words for why a group waits with the sentence behind them."""
     if reason is None:
         return message
-    plain, text = sentence(reason), message.rstrip(".")
+    plain, text = told(reason), message.rstrip(".")
     return plain if text in plain else f"{text}. {plain}"
+
+
+def told(reason: Reason) -> str:
+    """Return why a job waits, and until when at the longest where that is known."""
+    plain = sentence(reason)
+    if reason.expected is None:
+        return plain
+    # To the second above: what is shown is a promise.
+    return f"{plain} Room is kept for it, it is expected to start by {stamp(reason.expected + 1)}."
 
 
 def least_of(reason: Reason) -> int:

@@ -7,10 +7,12 @@ snapshot takes a copy; a plugin whose input is empty behaves as if there were no
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pumice.core.api.limits import PodDisruptionBudget, ResourceQuota
 from pumice.core.api.numatopology import Numatopology
+from pumice.core.ids import JobKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,18 @@ class Load:
     memory: float
     #: when that was measured, in seconds since 1970
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Room that is kept for a gang until it starts."""
+
+    job: JobKey
+    group_uid: str
+    #: when it is to fit at the latest, in seconds since 1970
+    start: float
+    #: node -> what is kept of it, in units by row
+    rooms: Mapping[str, Sequence[float]]
 
 
 @dataclass(slots=True)
@@ -37,12 +51,14 @@ class Inputs:
     loads: dict[str, Load] = field(default_factory=dict)
     #: plugins that act from time to time -> when they last did, in seconds since 1970
     acted: dict[str, float] = field(default_factory=dict)
+    #: as the last session left it
+    reservation: Reservation | None = None
 
     def copy(self) -> Inputs:
         """Return inputs of their own; the objects themselves are never changed."""
         quotas = {namespace: dict(named) for namespace, named in self.quotas.items()}
         numa, loads = dict(self.numa), dict(self.loads)
-        return Inputs(quotas, dict(self.budgets), numa, loads, dict(self.acted))
+        return Inputs(quotas, dict(self.budgets), numa, loads, dict(self.acted), self.reservation)
 
     def set_quota(self, quota: ResourceQuota) -> None:
         """Take over a quota as it is now."""

@@ -308,7 +308,16 @@ async def test_the_sessions_whole_or_of_a_namespace() -> None:
 
     assert [a["job"] for a in whole["plan"]["allocations"]] == ["ns/g"]
     assert mine["plan"]["allocations"] == whole["plan"]["allocations"]
-    others = {"groups", "queues", "deserved", "warnings", "evictions", "acted", "failures"}
+    others = {
+        "groups",
+        "queues",
+        "deserved",
+        "warnings",
+        "evictions",
+        "acted",
+        "failures",
+        "reservation",
+    }
     assert set(whole["plan"]) - set(mine["plan"]) == others
     assert (whole["placed"], mine["placed"], mine["dropped"]) == (2, 2, 0)
 
