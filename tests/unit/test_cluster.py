@@ -282,6 +282,9 @@ def test_sub_jobs_follow_the_policies_of_the_group() -> None:
         "ns/j/w-1": (2, 1),
         "ns/j": (1, 0),
     }
+    larger = msgspec.structs.replace(policy("part"), sub_group_size=3)
+    cluster.set_pod_group(a_group("j", policies=[larger]))
+    assert cluster.jobs[KEY].sub_jobs["ns/j/w-0"].min_available == 3
     cluster.set_pod_group(a_group("j", policies=[policy("missing")]))
     assert list(cluster.jobs[KEY].sub_jobs) == ["ns/j"]
     cluster.set_pod_group(a_group("j"))

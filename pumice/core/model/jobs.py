@@ -310,7 +310,7 @@ class JobInfo:
         """Return the task as a member of the sub-job that the policies put it in."""
         sub_job = _sub_job(self.key, self.policies, task.labels) if self.policies else None
         if sub_job is not None:
-            self.sub_jobs.setdefault(sub_job.id, sub_job)
+            self.sub_jobs[sub_job.id] = sub_job
         sub_job_id = sub_job.id if sub_job else ""
         return task if task.sub_job == sub_job_id else _with_sub_job(task, sub_job_id)
 
