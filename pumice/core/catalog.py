@@ -45,8 +45,11 @@ _ACTIONS: Final = {
     "allocate": "Allocate",
     "backfill": "Backfill",
     "enqueue": "Enqueue",
+    "gangpreempt": "GangPreempt",
+    "gangreclaim": "GangReclaim",
     "preempt": "Preempt",
     "reclaim": "Reclaim",
+    "shuffle": "Shuffle",
 }
 
 PluginBuilder = Callable[["Arguments"], "Plugin"]

@@ -51,19 +51,20 @@ def roles_ready(job: JobInfo, counts: Counts, mask: int = READY_STATUSES) -> boo
 
     As in Volcano, minima that add up to more than the job's own minimum are not looked at.
     """
-    if not _looks_at_roles(job):
+    if not looks_at_roles(job):
         return True
     return all(_has(counts, role, mask) >= least for role, least in job.task_min_available.items())
 
 
-def _looks_at_roles(job: JobInfo) -> bool:
+def looks_at_roles(job: JobInfo) -> bool:
+    """Return whether the minima of roles count: not where they add up to more than the job's."""
     least = job.task_min_available
     return bool(least) and job.min_available >= sum(least.values())
 
 
 def needs_only_number(job: JobInfo) -> bool:
     """Return whether the job's own minimum is all that it takes: it is ready when `is_ready`."""
-    return not job.policies and not _looks_at_roles(job)
+    return not job.policies and not looks_at_roles(job)
 
 
 def _has(counts: Counts, role: str, mask: int) -> int:
@@ -73,7 +74,7 @@ def _has(counts: Counts, role: str, mask: int) -> int:
 
 def roles_valid(job: JobInfo) -> bool:
     """Return whether each role has so many tasks that its minimum can be reached."""
-    if not _looks_at_roles(job):
+    if not looks_at_roles(job):
         return True
     roles = job.counts.roles
     return all(

@@ -194,10 +194,6 @@ def a_job(**spec: Any) -> dict[str, Any]:
 
 
 NEEDS = {
-    "gangpreempt, which nobody has written": (
-        config(actions="allocate, gangpreempt"),
-        "not available yet: action gangpreempt",
-    ),
     "an unheard-of plugin": (config(plugin="magic"), "not available yet: plugin magic"),
     "an unheard-of Job plugin": (
         a_case(jobs=[a_job(plugins={"env": [], "magic": []})]),
@@ -218,7 +214,7 @@ ENOUGH = {
     "what is to be refused is not needed": a_case(
         jobs=[a_job(plugins={"magic": []})], intentionallyInvalid=["job/a/j"]
     ),
-    "what there is": config(actions="enqueue, allocate"),
+    "what there is": config(actions="enqueue, allocate, gangpreempt"),
 }
 
 

@@ -74,7 +74,7 @@ def probe() -> Iterator[AddProbe]:
 
 
 def test_plugins_and_actions_that_are_not_known_are_told() -> None:
-    conf = a_conf("allocate shuffle", ["gang", "elect"])
+    conf = a_conf("allocate elect", ["gang", "elect"])
     plan = run_session(a_cluster().snapshot(), conf, 5.0, "s")
     assert plan == Plan(
         session="s",
@@ -82,7 +82,7 @@ def test_plugins_and_actions_that_are_not_known_are_told() -> None:
         queues=plan.queues,
         warnings=(
             "plugin elect is not available, it is left out",
-            "action shuffle is not available, it is left out",
+            "action elect is not available, it is left out",
         ),
     )
 

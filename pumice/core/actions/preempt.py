@@ -16,14 +16,14 @@ Jobs that ask for a network topology are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from pumice.core.actions.dryrun import Comparison, DryRun
 from pumice.core.actions.occupants import Occupants
 from pumice.core.actions.reprieves import reprieve
 from pumice.core.actions.turns import Turns
-from pumice.core.actions.victims import Evictor, by_score, conclude, starving, waiting
+from pumice.core.actions.victims import Evictor, by_score, claims_held, conclude, starving, waiting
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.tasks import PREEMPTABLE_STATUSES, Task
@@ -39,20 +39,24 @@ class Preempt:
 
     def execute(self, ssn: Session) -> None:
         """Make room for the jobs that starve, at the cost of others in their queues."""
-        jobs = [job for job in starving(ssn) if not _wants_topology(job)]
-        if not jobs:
-            return
-        with Occupants.followed(ssn, PREEMPTABLE_STATUSES) as occupants:
-            turns = Turns(ssn, jobs)
-            preemptor = Preemptor(ssn, occupants)
-            while (queue := turns.next_queue()) is not None:
-                served = []
-                while (job := turns.next_job(queue)) is not None:
-                    served.append(job)
-                    preemptor.serve(job, queue)
-                for job in served:
-                    preemptor.rearrange(job, queue)
-            reprieve(ssn)
+        with claims_held(ssn):
+            jobs = [job for job in starving(ssn) if not _wants_topology(job)]
+            if jobs:
+                _serve(ssn, jobs)
+
+
+def _serve(ssn: Session, jobs: Sequence[JobInfo]) -> None:
+    with Occupants.followed(ssn, PREEMPTABLE_STATUSES) as occupants:
+        turns = Turns(ssn, jobs)
+        preemptor = Preemptor(ssn, occupants)
+        while (queue := turns.next_queue()) is not None:
+            served = []
+            while (job := turns.next_job(queue)) is not None:
+                served.append(job)
+                preemptor.serve(job, queue)
+            for job in served:
+                preemptor.rearrange(job, queue)
+        reprieve(ssn)
 
 
 def _wants_topology(job: JobInfo) -> bool:

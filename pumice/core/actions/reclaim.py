@@ -12,10 +12,12 @@ predicate agree, once the victims are gone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pumice.core.actions.occupants import Occupants
 from pumice.core.actions.reprieves import reprieve
 from pumice.core.actions.turns import Turns
-from pumice.core.actions.victims import Evictor, conclude, starving, waiting
+from pumice.core.actions.victims import Evictor, claims_held, conclude, starving, waiting
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.tasks import Status, Task
@@ -31,18 +33,22 @@ class Reclaim:
 
     def execute(self, ssn: Session) -> None:
         """Make room for the jobs that starve, at the cost of other queues."""
-        jobs = starving(ssn)
-        if not jobs:
-            return
-        with Occupants.followed(ssn, Status.RUNNING) as occupants:
-            turns = Turns(ssn, jobs)
-            reclaimer = Reclaimer(ssn, occupants)
-            while (queue := turns.next_queue()) is not None:
-                if ssn.is_overused(queue):
-                    continue
-                while (job := turns.next_job(queue)) is not None:
-                    reclaimer.serve(job, queue)
-            reprieve(ssn)
+        with claims_held(ssn):
+            jobs = starving(ssn)
+            if jobs:
+                _serve(ssn, jobs)
+
+
+def _serve(ssn: Session, jobs: Sequence[JobInfo]) -> None:
+    with Occupants.followed(ssn, Status.RUNNING) as occupants:
+        turns = Turns(ssn, jobs)
+        reclaimer = Reclaimer(ssn, occupants)
+        while (queue := turns.next_queue()) is not None:
+            if ssn.is_overused(queue):
+                continue
+            while (job := turns.next_job(queue)) is not None:
+                reclaimer.serve(job, queue)
+        reprieve(ssn)
 
 
 class Reclaimer:

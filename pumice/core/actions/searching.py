@@ -14,12 +14,15 @@ does a job that is its own sub-job.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from pumice.core.actions.placing import Attempt
 from pumice.core.actions.worksheets import Worksheet
 from pumice.core.bounds import Bound, Standing
+from pumice.core.extension import Gradients
 from pumice.core.fitness import Confinement, Cramped
 from pumice.core.model.hypernodes import TOP, HyperTree
 from pumice.core.model.jobs import JobInfo, SubJob
@@ -56,7 +59,8 @@ class Search:
         if known is not None:
             known.confined = None
         search = self._by_parts if self.job.policies else self._as_one
-        for gradient in self.ssn.gradients(self.job, TOP, "allocate"):
+        gradients = self.ssn.gradients(self.job, TOP, "allocate")
+        for gradient in self._promised_first(gradients, self.sheet.nominated):
             statement = search(gradient)
             if statement is not None:
                 return statement
@@ -122,7 +126,8 @@ class Search:
         self, sub_job: SubJob | None, tasks: deque[Task], within: str, failed: set[str]
     ) -> tuple[Statement, float, deque[Task]] | None:
         """Place a sub-job inside a HyperNode; return that, the score, and the tasks left to do."""
-        for gradient in self.ssn.sub_job_gradients(self.job, sub_job, within, "allocate"):
+        gradients = self.ssn.sub_job_gradients(self.job, sub_job, within, "allocate")
+        for gradient in self._promised_first(gradients, tasks):
             for hypernode, score in self._ranked(sub_job, gradient):
                 if hypernode in self._useless:
                     continue
@@ -132,6 +137,16 @@ class Search:
                     return statement, score, attempt.tasks
                 self._note(sub_job, hypernode, attempt.placed)
         return None
+
+    def _promised_first(self, gradients: Gradients, tasks: Iterable[Task]) -> Gradients:
+        """Put the HyperNodes in front that hold all nodes to which tasks are nominated."""
+        index, domains = self.ssn.nodes.index, self.ssn.domains
+        at = [index[task.nominated] for task in tasks if task.nominated in index]
+        if not at:
+            return gradients
+        names = [name for gradient in gradients for name in gradient]
+        columns = ((name, domains.columns(name)) for name in names)
+        return [[name] for name, c in columns if c is None or np.isin(at, c).all()] + gradients
 
     def _attempt(
         self, sub_job: SubJob | None, tasks: deque[Task], hypernode: str, failed: set[str]

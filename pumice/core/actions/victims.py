@@ -15,7 +15,8 @@ to their nodes, and `allocate` serves nominated tasks first.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -221,8 +222,34 @@ def starving(ssn: Session) -> list[JobInfo]:
 
 def waiting(ssn: Session, job: JobInfo) -> deque[Task]:
     """Return the tasks of a job that wait for room, in order."""
-    tasks = (t for t in job.tasks.values() if t.status is Status.PENDING and not t.gates)
-    return deque(sorted(tasks, key=ssn.task_key))
+    return deque(sorted(filter(_waits, job.tasks.values()), key=ssn.task_key))
+
+
+def _waits(task: Task) -> bool:
+    return task.status is Status.PENDING and not task.gates
+
+
+@contextmanager
+def claims_held(ssn: Session) -> Iterator[None]:
+    """
+    Hold the room that earlier sessions promised, for as long as an action makes more.
+
+    Where `allocate` comes before, it has given that room to those whose it is. Where it is still
+    to come, it does so when this is over.
+    """
+    statement = ssn.statement()
+    for job in ssn.active:
+        if job.is_pending or not job.counts.total.pending:
+            continue
+        for task in [t for t in job.tasks.values() if t.nominated and _waits(t)]:
+            i = ssn.nodes.index.get(task.nominated)
+            takes = i is not None and ssn.views.of_task(task).takes(i)
+            if takes and ssn.allocatable(ssn.queues[job.queue], task.cls, 1):
+                statement.pipeline([task], [ssn.nodes.index[task.nominated]], evicted=False)
+    try:
+        yield
+    finally:
+        statement.discard()
 
 
 def conclude(ssn: Session, action: str, job: JobInfo, statement: Statement) -> None:

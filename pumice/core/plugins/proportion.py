@@ -4,7 +4,7 @@ proportion: queues share the cluster by weight.
 What a queue deserves is worked out by filling: all queues rise by their weight until they have
 what they ask for or may have; what is left over goes round again among the others. A queue may
 take no more than it deserves, goes ahead of others the less of it it holds, and gives back what
-it holds beyond it.
+it holds beyond it, to whole gangs as to single tasks.
 """
 
 from __future__ import annotations
@@ -103,7 +103,13 @@ class Proportion:
         def reclaimable(_: Task, candidates: Sequence[Task]) -> Victims:
             return self.victims(ssn, candidates), Vote.PERMIT
 
+        def for_gang(action: str, job: JobInfo, candidates: Sequence[Task]) -> Victims:
+            if action == "gangpreempt":
+                return candidates, Vote.PERMIT
+            return self.victims(ssn, candidates), Vote.PERMIT
+
         points.reclaimable[NAME] = reclaimable
+        points.unified_evictable[NAME] = for_gang
         ssn.listen(EventHandler(lambda e: self._follow(e, 1), lambda e: self._follow(e, -1)))
 
     def on_session_close(self, ssn: Session) -> None:
