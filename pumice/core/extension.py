@@ -323,6 +323,10 @@ class Points:
     victim_tasks: Point[Callable[[Sequence[Task]], Sequence[Task]]] = field(
         default_factory=lambda: Point("enabledVictim")
     )
+    #: of tasks that should be somewhere else those that may go now
+    victim_limits: Point[Callable[[Sequence[Task]], Sequence[Task]]] = field(
+        default_factory=lambda: Point("enabledVictim")
+    )
     #: a message refuses the class on all nodes
     pre_predicate: Point[Callable[[TaskClass], str | None]] = field(
         default_factory=lambda: Point("enablePredicate")

@@ -15,7 +15,7 @@ import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, total_ordering
 from typing import Protocol, runtime_checkable
 
@@ -394,8 +394,11 @@ class Session:
         return self.misplaced(tasks).victims
 
     def misplaced(self, tasks: Sequence[Task]) -> voting.Agreement:
-        """Return the running tasks that should be somewhere else, and who says so."""
-        return voting.union_of_first(self.points.victim_tasks.tiers, lambda fn: fn(tasks))
+        """Return the running tasks that should be somewhere else and may go, and who says so."""
+        named = voting.union_of_first(self.points.victim_tasks.tiers, lambda fn: fn(tasks))
+        for allowed in self.points.victim_limits:
+            named = replace(named, victims=list(allowed(named.victims)))
+        return named
 
     def target_job(self, jobs: Sequence[JobInfo]) -> JobInfo | None:
         """Return the job to reserve for, by the first plugin that has a say."""

@@ -64,7 +64,7 @@ class Reclaimer:
         ssn, statement, tasks = self._ssn, self._ssn.statement(), waiting(self._ssn, job)
         while tasks and ssn.is_starving(job):
             task = tasks.popleft()
-            if ssn.is_preemptive(queue, [task]) and ssn.allocatable(queue, task.cls, 1):
+            if ssn.is_preemptive(queue, [task]):
                 held = self._occupants.lent_to(queue.name)
                 self._evictor.make_room(statement, task, queue, held)
         conclude(ssn, NAME, job, statement)

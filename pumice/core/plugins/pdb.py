@@ -4,6 +4,12 @@ pdb: nobody is evicted against a PodDisruptionBudget.
 Candidates are gone through in order; each takes one from every budget that covers it, and stays
 where a budget has nothing left, though what it took from the others stays taken, as in Volcano.
 A pod without any label is never evicted.
+
+Some rules differ from Volcano's, whose scheduler hears of budgets that are used up from the API
+server only. Whoever is evicted in a session is taken from the budgets for the rest of it, and they
+hold for those who go for whole gangs, too. And where `shuffle` asks who should be somewhere else,
+Volcano's names everybody whom the budgets let go, so that all pods would be evicted again and
+again; here it keeps whom they do not let go.
 """
 
 from __future__ import annotations
@@ -13,8 +19,8 @@ from dataclasses import dataclass
 
 from pumice.core.api.limits import PodDisruptionBudget
 from pumice.core.conf import Arguments
-from pumice.core.extension import Vote
-from pumice.core.model.tasks import Status, Task
+from pumice.core.extension import Event, EventHandler, Vote
+from pumice.core.model.tasks import PREEMPTABLE_STATUSES, Task
 from pumice.core.selectors import Selector, SelectorError, label_selector
 from pumice.core.session import Session
 
@@ -59,6 +65,8 @@ class Pdb:
 
     def __init__(self, args: Arguments) -> None:
         self.budgets: list[Budget] = []
+        #: how many more each budget lets go
+        self.left: list[int] = []
 
     def on_session_open(self, ssn: Session) -> None:
         """Read the budgets, and register who may be evicted by them."""
@@ -67,19 +75,28 @@ class Pdb:
                 self.budgets.append(Budget.of(budget))
             except SelectorError as fault:
                 ssn.findings.warnings.append(f"poddisruptionbudget {key}: {fault}")
+        self.left = [budget.allowed for budget in self.budgets]
+        if self.budgets:
+            ssn.listen(EventHandler(lambda e: self._follow(e, 1), lambda e: self._follow(e, -1)))
         points = ssn.points
+        points.unified_evictable[NAME] = lambda _, job, tasks: (self.allowed(tasks), Vote.PERMIT)
         points.preemptable[NAME] = lambda task, tasks: (self.allowed(tasks), Vote.PERMIT)
         points.reclaimable[NAME] = lambda task, tasks: (self.allowed(tasks), Vote.PERMIT)
-        points.victim_tasks[NAME] = lambda tasks: self.allowed(
-            [task for task in tasks if task.status is Status.RUNNING]
-        )
+        points.victim_limits[NAME] = self.allowed
 
     def on_session_close(self, ssn: Session) -> None:
         """Say nothing."""
 
+    def _follow(self, event: Event, n: int) -> None:
+        """Take note of who is evicted, or let stay after all."""
+        for task in event.tasks:
+            if task.status & PREEMPTABLE_STATUSES:
+                for i, budget in enumerate(self.budgets):
+                    self.left[i] += n * budget.covers(task)
+
     def allowed(self, candidates: Sequence[Task]) -> list[Task]:
         """Return the candidates that the budgets let go, one after the other."""
-        left = [budget.allowed for budget in self.budgets]
+        left = list(self.left)
         chosen = []
         for task in candidates:
             covering = [i for i, budget in enumerate(self.budgets) if budget.covers(task)]

@@ -13,6 +13,7 @@ from pumice.core.api.limits import (
 )
 from pumice.core.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from pumice.core.cluster import Cluster
+from pumice.core.plan import Reason
 from pumice.core.timestamps import moment, stamp
 from tests.builders import a_cluster, a_conf, a_group, a_plugin, a_pod, a_session, nodes
 from tests.unit.oracles.views import task
@@ -37,8 +38,9 @@ def victims(plugin: str, cluster: Cluster) -> list[list[str]]:
     ssn = a_session(a_conf("preempt", [a_plugin(plugin, *flags)]), cluster, now=NOW)
     asking, running = task(ssn, "asking"), list(ssn.nodes.tasks_on("n").values())
     ways = [ssn.preemptable(asking, running), ssn.reclaimable(asking, running)]
-    if ssn.points.victim_tasks:
-        ways.append(ssn.victim_tasks(running))
+    if ssn.points.unified_evictable:
+        ways.append(ssn.unified_evictable("gangpreempt", ssn.active[0], running))
+    ways += [list(allowed(running)) for allowed in ssn.points.victim_limits]
     return [[victim.name for victim in way] for way in ways]
 
 
@@ -72,7 +74,19 @@ def test_budgets(budgets: list[PodDisruptionBudget], want: list[str]) -> None:
     cluster = a_world(*labelled("a", "b", app="web"), *labelled("bare"))
     for budget in budgets:
         cluster.inputs.set_budget(budget)
-    assert victims("pdb", cluster) == [want] * 3
+    assert victims("pdb", cluster) == [want] * 4
+
+
+def test_who_was_evicted_before_is_taken_from_the_budget() -> None:
+    cluster = a_world(*labelled("a", "b", app="web"))
+    cluster.inputs.set_budget(a_budget("x", 1, app="web"))
+    ssn = a_session(a_conf("preempt", [a_plugin("pdb", "enablePreemptable")]), cluster, now=NOW)
+    first, second = ssn.nodes.tasks_on("n").values()
+    statement = ssn.statement()
+    statement.evict(first, Reason("preempt", "pdb", ""))
+    assert ssn.preemptable(task(ssn, "asking"), [second]) == []
+    statement.discard()
+    assert ssn.preemptable(task(ssn, "asking"), [second]) == [second]
 
 
 def test_a_malformed_budget_is_told_of_and_left_out() -> None:

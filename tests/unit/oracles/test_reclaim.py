@@ -152,6 +152,63 @@ def test_reclaim(case: Case) -> None:
     check(case, RANKED if name.startswith(BY_RANK) else CONF)
 
 
+BY_DUE = {
+    "a queue below its due takes from one above it": Case(
+        [
+            nodes(n="2 4Gi pods=10", m="2 4Gi pods=10"),
+            [a_queue(q, deserved="2 4Gi") for q in ("q1", "q2")],
+            a_job(
+                "a",
+                [runs("stays", "2 4Gi", stays=True), runs("gives", "2 4Gi", on="m")],
+                queue="q1",
+                phase="Running",
+            ),
+            a_job("b", [waits("c", "2 4Gi")], queue="q2"),
+        ],
+        ["gives"],
+        {"b": ["m"]},
+    ),
+    "one that is closed does not": Case(
+        [
+            nodes(n="3 3Gi pods=10"),
+            [a_queue("q1", deserved="1 1Gi"), a_queue("q2", deserved="1 1Gi", state="Closed")],
+            THREE_OF_Q1,
+            a_job("b", [waits("c")], queue="q2"),
+        ],
+    ),
+    "what a sibling gives back counts towards the limit above both": Case(
+        [
+            nodes(n="8 8Gi pods=11"),
+            a_queue("root"),
+            a_queue("up", parent="root", deserved="4 4Gi pods=10", capability="4 4Gi pods=10"),
+            [
+                a_queue(q, parent="up", deserved="2 2Gi pods=2", capability="4 4Gi pods=4")
+                for q in ("a", "b")
+            ],
+            a_queue("far", parent="root", deserved="2 2Gi pods=1", capability="4 4Gi pods=4"),
+            a_job("f", [runs("far", "4 4Gi")], queue="far", phase="Running"),
+            a_job(
+                "a",
+                [runs("stays", "2 2Gi", stays=True), runs("gives", "2 2Gi")],
+                queue="a",
+                phase="Running",
+            ),
+            a_job("b", [waits("c", "2 2Gi")], queue="b"),
+        ],
+        ["gives"],
+        {"b": ["n"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BY_DUE.values(), ids=BY_DUE.keys())
+def test_reclaim_by_what_queues_deserve(case: Case) -> None:
+    flags = [f"enable{word}" for word in ("Preemptive", "Reclaimable", "QueueOrder", "Hierarchy")]
+    capacity = a_plugin("capacity", "enabledAllocatable", *flags)
+    tier = [capacity, a_plugin("predicates", "enablePredicate")]
+    check(case, a_conf("reclaim", [*tier, a_plugin("gang", "enableJobStarving")]))
+
+
 def test_without_anybody_who_says_what_starves_nobody_goes() -> None:
     ranks = {"q1": 5, "q2": 1, "q3": 10}
     queues = [a_queue(q, priority=p, capability="2 4Gi") for q, p in ranks.items()]

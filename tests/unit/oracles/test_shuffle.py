@@ -8,6 +8,8 @@ import pytest
 
 from pumice.core import catalog
 from pumice.core.api.core import Pod
+from pumice.core.api.limits import PodDisruptionBudget, PodDisruptionBudgetSpec
+from pumice.core.api.meta import LabelSelector, ObjectMeta
 from pumice.core.api.scheduling import PodGroup
 from pumice.core.conf import Arguments
 from pumice.core.model.tasks import Task
@@ -90,3 +92,24 @@ def test_only_tasks_that_run_and_could_be_evicted_a_moment_ago() -> None:
 def test_nobody_goes_where_no_plugin_has_a_say() -> None:
     assert a_plan(a_conf("shuffle", ["gang"]), NODES, *JOBS).evictions == ()
     assert a_plan(CONF, NODES, a_group("g", least=0)).evictions == ()
+
+
+def test_nobody_goes_against_a_budget_and_nobody_for_having_none() -> None:
+    cluster = a_cluster(
+        NODES,
+        a_group("g", least=0, phase="Running"),
+        a_pod("covered", job="g", node="n1", priority=10, labels={"app": "x"}),
+        a_pod("free", job="g", node="n1", priority=10, labels={"app": "y"}),
+        a_pod("at-ease", job="g", node="n1", priority=100, labels={"app": "y"}),
+    )
+    cluster.inputs.set_budget(
+        PodDisruptionBudget(
+            metadata=ObjectMeta(name="x", namespace="ns"),
+            spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": "x"})),
+        )
+    )
+    conf = a_conf("shuffle", [a_plugin(name, "enabledVictim") for name in ("pdb", "lesser")])
+    plan = run_session(cluster.snapshot(), conf, 0.0, "s")
+    assert [v.uid for d in plan.evictions for v in d.victims] == ["free"]
+    alone = a_conf("shuffle", [a_plugin("pdb", "enabledVictim")])
+    assert run_session(cluster.snapshot(), alone, 0.0, "s").evictions == ()
