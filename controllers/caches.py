@@ -22,6 +22,7 @@ from pumice.core.api.batch import Job
 from pumice.core.api.bus import Command
 from pumice.core.api.core import Pod, PriorityClass
 from pumice.core.api.cron import CronJob
+from pumice.core.api.flow import JobFlow, JobTemplate
 from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.api.topology import HyperNode
 from pumice.core.jobs.types import ObjectKind
@@ -253,6 +254,12 @@ class Caches:
         self.cron_jobs: Cache[CronJob, CronJob] = Cache(
             client, resources.CRON_JOBS, on_malformed=on_malformed, clock=clock
         )
+        self.job_flows: Cache[JobFlow, JobFlow] = Cache(
+            client, resources.JOB_FLOWS, on_malformed=on_malformed, clock=clock
+        )
+        self.job_templates: Cache[JobTemplate, JobTemplate] = Cache(
+            client, resources.JOB_TEMPLATES, on_malformed=on_malformed, clock=clock
+        )
         self.priority_classes: Cache[PriorityClass, PriorityClass] = Cache(
             client, resources.PRIORITY_CLASSES, on_malformed=on_malformed, clock=clock
         )
@@ -307,6 +314,8 @@ class Caches:
             self.queues,
             self.commands,
             self.cron_jobs,
+            self.job_flows,
+            self.job_templates,
             self.priority_classes,
             self.claims,
             self.replica_sets,

@@ -13,31 +13,25 @@ are set, and machines sleep.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Final, assert_never
 
-import msgspec
-
 from controllers.caches import Caches, Index
+from controllers.statuses import patch_status
 from controllers.zones import offsets
 from pumice.core import names, ownership
 from pumice.core.api.batch import Job
-from pumice.core.api.cron import CronJob, CronJobStatus
+from pumice.core.api.cron import CronJob
 from pumice.core.crons import types as t
 from pumice.core.crons.jobs import KIND
 from pumice.core.crons.reconcile import reconcile
-from pumice.core.jobs.difference import difference
 from pumice.kube import resources
 from pumice.kube.client import Client, Preconditions
 from pumice.kube.clock import Clock, SystemClock
 from pumice.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, KubeError, NotFound
 from pumice.kube.events import Recorder
 from pumice.kube.informer import Deleted, Event, Updated
-from pumice.kube.patches import MergePatch
 from pumice.kube.workqueue import WorkQueue
-
-log = logging.getLogger(__name__)
 
 WORKERS: Final = 3
 LONGEST_S: Final = 3600.0
@@ -139,7 +133,7 @@ class CronJobController:
                 left = max(at - self._clock.now(), 0.0) + LATE_S
                 self.queue.add_after(cron.metadata.key, min(left, LONGEST_S))
             case t.PatchStatus(status=status):
-                await self._patch_status(cron, status)
+                await patch_status(self._client, self._caches.cron_jobs, cron, status)
             case t.CreateJob(job=job):
                 await self._create(cron, job, warned)
             case t.DeleteJob():
@@ -148,20 +142,6 @@ class CronJobController:
                 self._tell(cron, effect, warned)
             case other:
                 assert_never(other)
-
-    async def _patch_status(self, cron: CronJob, status: CronJobStatus) -> None:
-        """Write what differs on the version that was seen; one that is gone needs nothing."""
-        meta = cron.metadata
-        old, new = msgspec.to_builtins(cron.status), msgspec.to_builtins(status)
-        patch = MergePatch({"status": difference(old, new)})
-        given = Preconditions(meta.uid, meta.resource_version)
-        try:
-            changed = await self._client.patch_status(
-                resources.CRON_JOBS, meta.namespace, meta.name, patch, given=given
-            )
-        except NotFound:
-            return
-        self._caches.cron_jobs.observe(changed)
 
     async def _create(self, cron: CronJob, job: Job, warned: set[t.RecordEvent]) -> None:
         """Create a Job; whatever has the name already is looked at in the next pass."""

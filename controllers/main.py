@@ -30,11 +30,13 @@ from controllers import flags
 from controllers.caches import Caches
 from controllers.cron import CronJobController
 from controllers.flags import COMPONENT, Settings
+from controllers.flow import JobFlowController
 from controllers.gc import GarbageCollector
 from controllers.hypernode import HyperNodeController
 from controllers.job import JobController
 from controllers.podgroup import PodGroupController
 from controllers.queue import QueueController
+from controllers.template import JobTemplateController
 from pumice.core.api.meta import ObjectMeta
 from pumice.kube import logs
 from pumice.kube.client import Client
@@ -119,6 +121,10 @@ class Controllers:
             ),
             "cronjob-controller": lambda: CronJobController(
                 *common, workers=workers.cron_jobs, clock=clock
+            ),
+            "jobflow-controller": lambda: JobFlowController(*common, metrics, clock=clock),
+            "jobtemplate-controller": lambda: JobTemplateController(
+                client, self.caches, clock=clock
             ),
             "hyperNode-controller": lambda: HyperNodeController(*common, clock=clock),
         }

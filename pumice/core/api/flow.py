@@ -23,7 +23,7 @@ class HttpHeader(Struct):
 
 
 class HttpGet(Struct):
-    """A task that has to answer HTTP."""
+    """A task that has to answer HTTP with a status from 200 to 399; all tasks without a name."""
 
     task_name: Name = ""
     path: str = ""
@@ -32,21 +32,27 @@ class HttpGet(Struct):
 
 
 class TcpSocket(Struct):
-    """A task that has to accept connections."""
+    """A task that has to accept connections; all tasks without a name."""
 
     port: Port
     task_name: Name = ""
 
 
 class TaskStatus(Struct):
-    """A task that has to be in a phase."""
+    """A task that has to be in a phase; all tasks without a name."""
 
     task_name: Name = ""
+    #: A phase of pods: Pending, Running (or Succeeded after that), Succeeded, Failed.
     phase: Annotated[str, Meta(max_length=63)] = ""
 
 
 class Probe(Struct):
-    """When a Job counts as ready; accepted, and read by nothing, as in Volcano."""
+    """
+    When a target is ready before it is completed: when all of this holds.
+
+    So many pods as the task needs at the least must be or answer as asked. A target with none of
+    the tasks must be completed.
+    """
 
     http_get_list: list[HttpGet] | None = None
     tcp_socket_list: list[TcpSocket] | None = None
@@ -54,7 +60,7 @@ class Probe(Struct):
 
 
 class FlowDependsOn(Struct):
-    """What has to be completed before a flow's Job is created."""
+    """What has to be completed, or ready, before a flow's Job is created."""
 
     #: Flows of the same JobFlow.
     targets: list[str] | None = None
@@ -62,8 +68,10 @@ class FlowDependsOn(Struct):
 
 
 class Patch(Struct):
-    """A change of the template; accepted, and read by nothing, as in Volcano."""
+    """A change of the template."""
 
+    #: A part of the specification of a Job, merged into the template's: tasks and containers by
+    #: name, null removes a field.
     job_spec: Template | None = None
 
 

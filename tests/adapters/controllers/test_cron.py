@@ -156,18 +156,18 @@ async def test_finished_jobs_beyond_the_limit_go(world: CronWorld, limit: str, p
 
 
 async def test_a_new_schedule_counts_from_now_on(world: CronWorld) -> None:
-    world.add_cron("0 * * * *")
+    world.add_cron("*/10 * * * *")
     async with world.running():
-        await world.clock.advance(3600)
+        await world.clock.advance(500)
         (job,) = world.jobs
         world.end(job)
-        # At 23:30 it is changed to a quarter past: the one at 23:15 was never asked for.
-        await world.clock.advance(1000)
-        world.change(schedule="15 * * * *")
-        await world.clock.advance(600)
+        # Changed at 22:28, to five past and so on: the one at 22:25 was never asked for.
+        await world.clock.advance(400)
+        world.change(schedule="5-59/10 * * * *")
+        await world.clock.advance(100)
         assert list(world.jobs) == [job]
-        await world.clock.advance(3600)
-        assert [due_at(job) for job in world.jobs.values()][1:] == ["2023-11-15T00:15:00Z"]
+        await world.clock.advance(400)
+        assert [due_at(job) for job in world.jobs.values()][1:] == ["2023-11-14T22:35:00Z"]
 
 
 async def test_a_controller_that_dies_between_job_and_status_starts_nothing_twice(

@@ -249,6 +249,8 @@ WATCHED = {
     "queue-controller": {"queues", "podgroups", "commands"},
     "gc-controller": {"jobs"},
     "cronjob-controller": {"cronjobs", "jobs"},
+    "jobflow-controller": {"jobflows", "jobtemplates", "jobs"},
+    "jobtemplate-controller": {"jobtemplates", "jobs"},
     "hyperNode-controller": {"nodes", "hypernodes", "configmaps"},
     "pg-controller": {"pods", "podgroups", "replicasets", "statefulsets"},
 }
