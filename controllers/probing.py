@@ -23,7 +23,7 @@ from pumice.kube.client import Client, Selector
 from pumice.kube.resources import PODS, Plain, Resource
 
 TIMEOUT_S: Final = 1.0
-IN_FLIGHT: Final = 32
+IN_FLIGHT: Final = 128
 
 Ask = Callable[[str, Check], Awaitable[bool]]
 """Make a check at an address; tell whether the answer is as it should be."""

@@ -46,7 +46,9 @@ class CronJobSpec(Struct):
     concurrency_policy: ConcurrencyPolicy = "Allow"
     #: Create nothing for the time being.
     suspend: Annotated[bool, Meta(extra_json_schema={"default": False})] | None = False
+    #: How many Completed Jobs are kept, the newest ones.
     successful_jobs_history_limit: NonNegative | None = 3
+    #: How many Failed and Terminated Jobs are kept, the newest ones.
     failed_jobs_history_limit: NonNegative | None = 1
 
 
