@@ -280,6 +280,20 @@ def test_the_first_group_of_a_queue_is_let_in_whatever_runs() -> None:
     assert phases(plan) | {"a": "Inqueue", "b": "Pending", "c": "Pending"} == phases(plan)
 
 
+def test_while_room_is_kept_what_is_idle_is_let_in() -> None:
+    conf = a_conf("enqueue allocate", ["gang", "reservation"], ["proportion", "predicates"])
+    gang = a_group("gang", least=2, resources="8 64Gi")
+    pods = waiting("gang", 2, 4)[1:]
+    cluster = cluster_of(Case([running("r", "n0", 100, 3), [gang, *pods]], None))
+    cluster.inputs.reservation = plan_of(cluster, conf=conf).reservation
+    assert cluster.inputs.reservation is not None
+    for i, cpu in enumerate((3, 3, 2)):
+        group = a_group(f"s{i}", phase="Pending", resources=f"{cpu} 1Gi", created=i + 1)
+        cluster.set_pod_group(group)
+    found = phases(plan_of(cluster, conf=conf))
+    assert [found[f"s{i}"] for i in range(3)] == ["Inqueue", "Pending", "Inqueue"]
+
+
 def test_nothing_is_let_in_that_could_never_run() -> None:
     conf = a_conf("enqueue", ["gang", "reservation"], ["overcommit"])
     outside = a_group("a", phase="Pending", resources="10 64Gi")

@@ -20,7 +20,7 @@ from pumice.core.model.tasks import Status, Task, TaskClass
 from pumice.core.plan import Reason
 from pumice.core.plugins.reservation.horizon import Horizon, Needs, Wanted, holds
 from pumice.core.readiness import job_ready, needs_only_number
-from pumice.core.resources import Floats, Ints, over_limit, pad
+from pumice.core.resources import Floats, Ints, over_limit, pad, plus
 from pumice.core.run_times import end_of, run_time
 from pumice.core.session import Session
 
@@ -60,6 +60,7 @@ class Reservations:
         self.tried = 0
         #: queue -> the first of its jobs that is not whole
         self.heads: dict[str, JobInfo] | None = None
+        self.coming: Floats | None = None
 
     def on_session_open(self, ssn: Session) -> None:
         """Register; the reservation of the last session is taken over when it is first needed."""
@@ -70,6 +71,7 @@ class Reservations:
         points.room[NAME] = Room(Code.UNSCHEDULABLE, KEPT, self.copies)
         points.unplaced[NAME] = self.unplaced
         points.job_enqueueable[NAME] = self.enqueueable
+        points.job_enqueued[NAME] = self.enqueued
         ssn.listen(EventHandler(lambda e: self._follow(e, -1), lambda e: self._follow(e, 1)))
 
     def on_session_close(self, ssn: Session) -> None:
@@ -142,13 +144,39 @@ class Reservations:
         """
         Permit the first group of its queue to be let in, if the cluster could hold it when empty.
 
-        Else a gang that needs most of the cluster would wait outside until nothing runs.
+        Else a gang that needs most of the cluster would wait outside until nothing runs. And while
+        room is kept, permit what is idle enough for: the gang, which is in, counts as if it had
+        all that it needs, and nobody else would come in.
         """
         least = job.min_resources
-        if least is None or self._head(job.queue) is not job:
+        if least is None:
             return Vote.ABSTAIN, None
-        possible = not over_limit(least, pad(self.ssn.total, least.size), least)
+        wanted, room = least, self.ssn.total
+        if self._head(job.queue) is not job:
+            if self._in_force() is None:
+                return Vote.ABSTAIN, None
+            wanted, room = plus(least, self._coming()), self._idle()
+        possible = not over_limit(wanted, pad(room, wanted.size), least)
         return (Vote.PERMIT if possible else Vote.ABSTAIN), None
+
+    def enqueued(self, job: JobInfo) -> None:
+        """Count a group that was let in, and whose pods will come."""
+        if job.min_resources is not None:
+            self.coming = plus(self._coming(), job.min_resources)
+
+    def _coming(self) -> Floats:
+        """Return what the groups need that are in and have no pods yet, but for the gang."""
+        if self.coming is None:
+            self.coming = np.zeros(0)
+            for job in self.ssn.active:
+                is_in = not job.is_pending and not job.tasks and job.min_resources is not None
+                if is_in and (self.kept is None or job.key != self.kept.job):
+                    self.enqueued(job)
+        return self.coming
+
+    def _idle(self) -> Floats:
+        idle: Floats = self.ssn.nodes.idle.clip(min=0).sum(axis=1)
+        return idle
 
     def _head(self, queue: str) -> JobInfo | None:
         if self.heads is None:
