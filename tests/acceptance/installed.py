@@ -79,10 +79,13 @@ class Installed(Cluster):
         return answer.stdout
 
     def _made(self) -> dict[str, Object]:
-        """Return the pod of each Deployment, once it is there."""
+        """Return one pod of each Deployment, once all are there: one of each is started."""
+        deployments = self.plane.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments")
+        replicas = {d["metadata"]["name"]: d["spec"]["replicas"] for d in deployments["items"]}
+        assert sorted(replicas) == sorted(DEPLOYMENTS)
         watched = Watched(self.plane.api, PODS).start()
         try:
-            watched.wait(lambda found: len(found) == len(DEPLOYMENTS), TIMEOUT_S, "the pods")
+            watched.wait(lambda found: len(found) == sum(replicas.values()), TIMEOUT_S, "the pods")
         except TimeoutError as error:
             events = self.kubectl("get", "events", f"--namespace={NAMESPACE}")
             raise TimeoutError(f"{error}\n{events}") from None

@@ -50,9 +50,16 @@ class Pod:
         server = urlsplit(self._plane.server)
         env = {"KUBERNETES_SERVICE_HOST": server.hostname, "KUBERNETES_SERVICE_PORT": server.port}
         for container in self.containers:
-            self._plane.processes.start(
-                container["name"], self._argv(container), {k: str(v) for k, v in env.items()}
-            )
+            told = {k: str(v) for k, v in env.items()} | self._told(container)
+            self._plane.processes.start(container["name"], self._argv(container), told)
+
+    def _told(self, container: Object) -> dict[str, str]:
+        """Return the variables that a container has of the fields of its pod."""
+        fields = {"metadata.namespace": self.body["metadata"]["namespace"]}
+        return {
+            variable["name"]: fields[variable["valueFrom"]["fieldRef"]["fieldPath"]]
+            for variable in container.get("env", ())
+        }
 
     def mount(self) -> None:
         """Write what the containers mount, as it is now; what is there already is exchanged."""
