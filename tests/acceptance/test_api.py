@@ -309,6 +309,7 @@ def is_grouped(pod: Object) -> bool:
 CORE, APPS, BATCH = "", "apps", "batch"
 ADMISSION = "admissionregistration.k8s.io"
 VOLCANO_BATCH, VOLCANO, BUS = "batch.volcano.sh", "scheduling.volcano.sh", "bus.volcano.sh"
+FLOW = "flow.volcano.sh"
 TOPOLOGY = "topology.volcano.sh"
 READ = ("get", "list", "watch")
 
@@ -353,6 +354,11 @@ RIGHTS: dict[str, Rights] = {
         (VOLCANO_BATCH, "cronjobs"): READ,
         (VOLCANO_BATCH, "cronjobs/status"): ("patch",),
         (VOLCANO_BATCH, "cronjobs/finalizers"): ("update",),
+        (FLOW, "jobflows"): READ,
+        (FLOW, "jobflows/status"): ("patch",),
+        (FLOW, "jobflows/finalizers"): ("update",),
+        (FLOW, "jobtemplates"): READ,
+        (FLOW, "jobtemplates/status"): ("patch",),
         (VOLCANO, "podgroups"): (*READ, "create", "patch", "delete"),
         (VOLCANO, "queues"): (*READ, "create", "patch"),
         (VOLCANO, "queues/status"): ("patch",),
