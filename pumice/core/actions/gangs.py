@@ -83,11 +83,10 @@ class GangEvictor:
             return
         statement = self.ssn.statement()
         search = Search(self, job, queue, parts, total(tasks, self.ssn.nodes.rows))
-        taken = search.run(statement, held)
-        if taken is None:
-            self._hopeless[kind] = len(self.ssn.space.changed)
-        else:
+        if search.run(statement, held):
             conclude(self.ssn, self.action, job, statement)
+        else:
+            self._hopeless[kind] = len(self.ssn.space.changed)
 
     def _is_eligible(self, task: Task) -> bool:
         return is_eligible(self.ssn, task, self.ssn.views.of_task(task))
@@ -122,37 +121,35 @@ class Search:
         """Return the session."""
         return self.evictor.ssn
 
-    def run(self, statement: Statement, held: Floats) -> list[Bundle] | None:
-        """Make room in the first domain where that is possible; return the bundles taken."""
-        domains = list(self._domains())
-        if any(self._place(statement, domain, evicted=False) for domain in domains):
-            return []
-        return next((t for d in domains if (t := self._evict(statement, d, held))), None)
+    def run(self, statement: Statement, held: Floats) -> bool:
+        """Make room in the first domain where that is possible; return whether there is one."""
+        domains = self._domains()
+        free = any(self._place(statement, domain, evicted=False) for domain in domains)
+        return free or any(self._evict(statement, domain, held) for domain in domains)
 
     def _domains(self) -> list[str]:
         gradients = self.ssn.gradients(self.job, TOP, "evict")
         found = dict.fromkeys(domain for gradient in gradients for domain in gradient)
         return list(found)[: self.evictor.extent.domains]
 
-    def _evict(self, statement: Statement, domain: str, held: Floats) -> list[Bundle] | None:
-        """Take bundles in a domain until the job finds room there; None where all do not do."""
+    def _evict(self, statement: Statement, domain: str, held: Floats) -> bool:
+        """Take bundles in a domain until the job finds room there; none where all do not do."""
         ssn, at = self.ssn, self._columns(domain)
         room = np.maximum(ssn.nodes.future_idle[:, at], 0.0).sum(axis=1)
         if not fits(self.need, room + held[:, at].sum(axis=1)):
-            return None
-        part, taken = ssn.statement(), []
+            return False
+        part = ssn.statement()
         bundles, agreed = self._bundles(at[held[PODS, at] >= 1])
         for bundle in bundles:
             unit = bundle.tasks[0].uid if bundle.whole else None
             for task in bundle.tasks:
                 part.evict(task, self._reason(task, domain, bundle, agreed), unit)
-            taken.append(bundle)
             room += bundle.frees(room.size)
             if fits(self.need, room) and self._place(part, domain, evicted=True):
                 statement.merge(part)
-                return taken
+                return True
         part.discard()
-        return None
+        return False
 
     def _bundles(self, at: Ints) -> tuple[list[Bundle], Agreement]:
         """Return the bundles on the nodes `at`, those to be taken first in front."""
