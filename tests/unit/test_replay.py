@@ -35,6 +35,7 @@ from pumice.core.session import run_session
 from tests.builders import (
     a_cluster,
     a_group,
+    a_hypernode,
     a_job,
     a_node,
     a_pod,
@@ -92,6 +93,8 @@ def a_world() -> Cluster:
         a_pod("alone", node="n3"),
         a_pod("leaves", node="n2", deleting=True),
         a_pod("malformed", "one", job="runs"),
+        a_hypernode("left", 1, "n0", "n1"),
+        a_hypernode("nowhere", 0, "n2"),
         assumed={"urgent-0": "n3"},
     )
     cluster.dismiss(PodUid("runs-2"))
@@ -132,6 +135,8 @@ def test_a_snapshot_comes_back_as_it_was() -> None:
     assert [*back.usage] == [*snapshot.usage]
     for name in ("active", "avoided", "spared", "faults", "inputs", "default_queue", "label_keys"):
         assert getattr(back, name) == getattr(snapshot, name), name
+    assert back.tree.faults == snapshot.tree.faults
+    assert back.hypernodes == snapshot.hypernodes
     assert as_counted(back) == as_counted(snapshot)
 
 
