@@ -95,7 +95,7 @@ class Election:
             if self.leader != told:
                 told = self.leader
                 log.info("%s leads; waiting", told)
-            await self._clock.sleep(self._terms.retry_s * (1 + JITTER * self._rng.random()))
+            await self._clock.sleep(self._pause_s())
         log.info("%s leads", self.identity)
 
     async def keep(self) -> None:
@@ -120,6 +120,12 @@ class Election:
                 await self._write(seen, {"holderIdentity": "", "leaseDurationSeconds": 1})
         except (KubeError, TimeoutError) as error:
             log.info("the lease was not released: %s", error)
+
+    def _pause_s(self) -> float:
+        """Return how long to wait before the next try: no longer than the lease may last."""
+        pause = self._terms.retry_s * (1 + JITTER * self._rng.random())
+        left = self._since + self._terms.duration_s - self._clock.monotonic()
+        return min(pause, left) if left > 0 else pause
 
     async def _attempt(self) -> bool:
         """Get or renew the lease once; return whether that is done."""
