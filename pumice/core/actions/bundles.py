@@ -47,10 +47,10 @@ class Bundle:
         With 4 cpu and 8Gi needed, a job of 8 cpu and 8Gi of which 4 cpu and 4Gi can be freed is
         worth (1 + 0.5) / (2 + 1) = 0.5.
         """
+        if not self.whole:
+            return math.inf
         rows = np.flatnonzero(need > 0)
         rows = rows[rows != PODS]
-        if not self.whole or not rows.size:
-            return math.inf
         freed, lost = self.frees(need.size)[rows], pad(self.job.total_request, need.size)[rows]
         cost = float((lost / need[rows]).sum())
         gain = float((np.minimum(freed, need[rows]) / need[rows]).sum())

@@ -167,18 +167,11 @@ class Search:
         agreed = ssn.agree_for_gang(action, self.job, candidates)
         allowed = {task.uid for task in agreed.victims}
         left = (bundle.among(allowed) for bundle in found)
-        return sorted((b for b in left if b is not None), key=self._place_of), agreed
+        return [bundle for bundle in left if bundle is not None], agreed
 
     def _place_of(self, bundle: Bundle) -> OrderKey:
         first = self.evictor.order(bundle, self.job)
-        return (
-            bundle.whole,
-            *first,
-            -bundle.worth(self.need),
-            bundle.job.uid,
-            bundle.tasks[0].uid,
-            len(bundle.tasks),
-        )
+        return (bundle.whole, *first, -bundle.worth(self.need), bundle.job.uid)
 
     def _place(self, statement: Statement, domain: str, *, evicted: bool) -> bool:
         """
