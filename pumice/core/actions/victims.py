@@ -242,10 +242,13 @@ def claims_held(ssn: Session) -> Iterator[None]:
         if job.is_pending or not job.counts.total.pending:
             continue
         for task in [t for t in job.tasks.values() if t.nominated and _waits(t)]:
-            i = ssn.nodes.index.get(task.nominated)
-            takes = i is not None and ssn.views.of_task(task).takes(i)
-            if takes and ssn.allocatable(ssn.queues[job.queue], task.cls, 1):
-                statement.pipeline([task], [ssn.nodes.index[task.nominated]], evicted=False)
+            i, at = ssn.nodes.index.get(task.nominated), ssn.within(task)
+            if i is None or (at is not None and i not in at):
+                continue
+            if ssn.views.of_task(task).takes(i) and (
+                ssn.allocatable(ssn.queues[job.queue], task.cls, 1)
+            ):
+                statement.pipeline([task], [i], evicted=False)
     try:
         yield
     finally:
