@@ -24,7 +24,12 @@ from pumice.core.api.core import Node, Pod, PriorityClass
 from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.api.topology import HyperNode
 from pumice.core.bounds import Standings, bounds_of, refusal
-from pumice.core.consistency import differing_jobs, differing_nodes
+from pumice.core.consistency import differing_cards, differing_jobs, differing_nodes
+from pumice.core.devices.asks import Ask
+from pumice.core.devices.cards import offers_of, pool_of
+from pumice.core.devices.notes import Choice, choice_of
+from pumice.core.devices.sharing import NO_SHARING, Sharing
+from pumice.core.devices.table import Devices, Holding
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.columns import Columns
 from pumice.core.model.hypernodes import HyperTree, hyper_tree
@@ -74,6 +79,11 @@ class Cluster:
         #: members of groups that do not exist (yet)
         self._orphans: dict[JobKey, dict[PodUid, Task]] = {}
         self._assumed: dict[PodUid, str] = {}
+        #: the cards of nodes, and what was chosen of them for pods that are not seen bound yet
+        self.devices = Devices()
+        self._chosen: dict[PodUid, Choice] = {}
+        #: how cards are shared; changed from outside, as the configuration says
+        self.sharing: Sharing = NO_SHARING
         #: pods that were told to leave and do not show it yet, and nominations not shown yet
         self._dismissed: set[PodUid] = set()
         self._promised: dict[PodUid, str] = {}
@@ -131,22 +141,28 @@ class Cluster:
         if pod is not None:
             self.faults.pop(f"pod {pod.metadata.key}", None)
         self._assumed.pop(uid, None)
+        self._chosen.pop(uid, None)
         self._dismissed.discard(uid)
         self._promised.pop(uid, None)
         self._replace(uid, None)
 
-    def assume(self, uid: PodUid, node: str) -> None:
-        """Hold room for a waiting pod on a node, from now on."""
+    def assume(self, uid: PodUid, node: str, choice: Choice | None = None) -> None:
+        """Hold room for a waiting pod on a node, and its choice of cards there, from now on."""
         task = self._tasks.get(uid)
         if task is None or not task.status & (Status.PENDING | Status.BINDING):
             return
-        if self._assumed.get(uid) == node:
+        if self._assumed.get(uid) == node and self._chosen.get(uid) == choice:
             return
         self._assumed[uid] = node
+        if choice is None:
+            self._chosen.pop(uid, None)
+        else:
+            self._chosen[uid] = choice
         self._replace(uid, task.at(Status.BINDING, node))
 
     def forget(self, uid: PodUid) -> None:
         """Let a pod wait again, and give back the room that was held for it."""
+        self._chosen.pop(uid, None)
         if self._assumed.pop(uid, None) is None:
             return
         task = self._tasks[uid]
@@ -188,6 +204,7 @@ class Cluster:
         task = self._source.task(pod, self._label_keys | keys)
         if task.node or task.status & COMPLETED_STATUSES:
             self._assumed.pop(uid, None)
+            self._chosen.pop(uid, None)
         node = self._assumed.get(uid)
         if node is not None:
             status = Status.BINDING if task.status is Status.PENDING else task.status
@@ -213,14 +230,40 @@ class Cluster:
             self._leave(old)
             old = None
         if task is None:
+            self.devices.release(uid)
             return
         task = self._tasks[uid] = self._join(task)
+        self._hold_cards(task)
         if old is not None and old.charges_like(task):
             self._own_residents(task.node)[uid] = task
             return
         if old is not None:
             self._uncharge(old)
         self._charge(task)
+
+    def _hold_cards(self, task: Task) -> None:
+        """Let a task hold the cards that were chosen for it, as long as it occupies its node."""
+        if not task.cls.signature.devices and task.uid not in self.devices:
+            return
+        holding = self.holding(task)
+        if holding is None:
+            self.devices.release(task.uid)
+        else:
+            self.devices.hold(task.uid, task.node, holding)
+
+    def holding(self, task: Task) -> Holding | None:
+        """Return what a task holds by what stands on its pod, or was chosen for it, if anything."""
+        if not task.occupies:
+            return None
+        choice = self._chosen.get(task.uid)
+        if choice is None:
+            notes = task.pod.metadata.annotations or {}
+            if task.pod.spec.node_name:
+                choice = choice_of(notes, task.uid, task.node, task.cls.signature.devices)
+        if choice is None:
+            return None
+        leaving = task.status is Status.RELEASING
+        return Holding.of(choice, task.job, task.labels, leaving)
 
     def _join(self, task: Task) -> Task:
         """Enter a task in its job, if it names one; return it as a member."""
@@ -270,7 +313,10 @@ class Cluster:
         self._guard(f"node {name}", lambda: self._set_node(node))
 
     def _set_node(self, node: Node) -> None:
+        offers, faults = offers_of(node)
         self.nodes.put(NodeInfo.of(node), allocatable(node, self.space))
+        self.devices.register(node.metadata.name, offers)
+        self._blame(f"cards of node {node.metadata.name}", "; ".join(faults))
 
     def recall_node(self, info: NodeInfo, offers: Iterable[float]) -> None:
         """Take over a node as it stood in a table."""
@@ -279,6 +325,8 @@ class Cluster:
     def remove_node(self, name: str) -> None:
         """Forget a node. Pods on it stay known, and count again should it return."""
         self.faults.pop(f"node {name}", None)
+        self.faults.pop(f"cards of node {name}", None)
+        self.devices.register(name, ())
         self.nodes.drop(name)
 
     def set_pod_group(self, group: PodGroup) -> None:
@@ -425,6 +473,31 @@ class Cluster:
             standings.move(task.sub_job, (self.nodes.index[task.node],), -1)
         return refusal(standings, task, i)
 
+    def ask(self, uid: PodUid) -> Ask | None:
+        """Return what a pod asks of the cards of its node, where cards are shared that way."""
+        task = self._tasks.get(uid)
+        return None if task is None else self.sharing.ask(task.cls.signature.devices)
+
+    def choose_cards(self, uid: PodUid, node: str) -> Choice | None:
+        """Return cards of a node for a pod that asks for some, None where they are not left."""
+        ask = self.ask(uid)
+        if ask is None:
+            return None
+        return self.devices.choose(
+            uid, node, ask, self.sharing.policy, self._hidden(uid, node, ask)
+        )
+
+    def has_cards(self, uid: PodUid, node: str, choice: Choice) -> bool:
+        """Return whether a pod may have the cards of a node that were chosen for it."""
+        return self.devices.admits(uid, node, choice, self._hidden(uid, node, choice.ask))
+
+    def _hidden(self, uid: PodUid, node: str, ask: Ask) -> int:
+        task, entry = self._tasks[uid], self.devices.without(uid, node)
+        offer = entry.offer(pool_of(ask.kind)) if entry else None
+        if entry is None or offer is None:
+            return 0
+        return self.sharing.hidden(ask, offer, entry, task.job, self.sharing.matching(task.labels))
+
     def fits_bound(self, uid: PodUid, node: str, committed: Iterable[PodUid]) -> list[str]:
         """
         Return the resources that are short if this pod were bound there now.
@@ -502,7 +575,15 @@ class Cluster:
             inputs=self.inputs.copy(),
             faults={**self.faults, **odd},
             tree=self.tree,
+            devices=self.devices.share(),
         )
+
+    def _blame(self, name: str, fault: str) -> None:
+        """Write down what is wrong with an object, or that nothing is."""
+        if fault:
+            self.faults[name] = fault
+        else:
+            self.faults.pop(name, None)
 
     def _own_job(self, key: JobKey) -> JobInfo:
         """Return a job that may be changed in place."""
@@ -532,12 +613,19 @@ class Cluster:
 
     def check(self) -> list[str]:
         """Return how the tables differ from sums made anew; empty when all is well."""
-        return _differences(self.nodes, self._jobs, self._tasks.values())
+        return [
+            *_differences(self.nodes, self._jobs, self._tasks.values()),
+            *differing_cards(self.devices.nodes, self._tasks.values(), self.holding),
+        ]
 
     def checker(self) -> Callable[[], list[str]]:
         """Return `check` for the tables as they are now, to be called in whatever thread."""
         seen, tasks = self.snapshot(), list(self._tasks.values())
-        return lambda: _differences(seen.nodes, seen.jobs, tasks)
+        holdings = {t.uid: self.holding(t) for t in tasks if t.cls.signature.devices}
+        return lambda: [
+            *_differences(seen.nodes, seen.jobs, tasks),
+            *differing_cards(seen.devices, tasks, lambda task: holdings.get(task.uid)),
+        ]
 
 
 def _differences(

@@ -7,10 +7,11 @@ after every event, and a running process can be asked at any time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
 
+from pumice.core.devices.table import Holding, NodeCards
 from pumice.core.ids import JobKey
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.nodes import NodeTable
@@ -54,6 +55,23 @@ def differing_jobs(jobs: Mapping[JobKey, JobInfo], tasks: Collection[Task]) -> I
         for name in _SUMS:
             if _differ(getattr(job, name), getattr(fresh, name)):
                 yield f"job {key}: {name} differs"
+
+
+def differing_cards(
+    nodes: Mapping[str, NodeCards],
+    tasks: Collection[Task],
+    holding_of: Callable[[Task], Holding | None],
+) -> Iterator[str]:
+    """Yield the nodes whose holders of cards, or sums over them, are not those of the tasks."""
+    fresh: dict[str, NodeCards] = {}
+    for task in tasks:
+        holding = holding_of(task)
+        if holding is not None:
+            fresh.setdefault(task.node, NodeCards()).put(task.uid, holding)
+    for node in nodes.keys() | fresh.keys():
+        here, want = nodes.get(node, NodeCards()), fresh.get(node, NodeCards())
+        if (here.holders, here.used) != (want.holders, want.used):
+            yield f"node {node}: cards differ"
 
 
 def _sum(tasks: Collection[Task]) -> Floats:

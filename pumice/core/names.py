@@ -17,6 +17,7 @@ FREE_MARKER_RESOURCE: Final = "pumice.dev/free-pod"
 MARKERS: Final = frozenset({MARKER_RESOURCE, FREE_MARKER_RESOURCE})
 PLANNED_NODE: Final = "pumice.dev/planned-node"
 EXPECTED_DURATION: Final = "pumice.dev/expected-duration"
+ALLOCATION: Final = "pumice.dev/device-allocation"
 
 # Volcano: who a pod belongs to.
 GROUP_NAME: Final = "scheduling.k8s.io/group-name"
@@ -70,8 +71,52 @@ ALLOCATED_HYPERNODE: Final = "volcano.sh/job-allocated-hypernode"
 TOPOLOGY_SOURCE: Final = "volcano.sh/network-topology-source"
 OVERSUBSCRIPTION_CPU: Final = "volcano.sh/oversubscription-cpu"
 OVERSUBSCRIPTION_MEMORY: Final = "volcano.sh/oversubscription-memory"
+# Volcano: shared devices, as resources.
+VGPU_NUMBER: Final = "volcano.sh/vgpu-number"
+VGPU_MEMORY: Final = "volcano.sh/vgpu-memory"
+VGPU_MEMORY_PERCENTAGE: Final = "volcano.sh/vgpu-memory-percentage"
+VGPU_CORES: Final = "volcano.sh/vgpu-cores"
+GPU_MEMORY: Final = "volcano.sh/gpu-memory"
+GPU_NUMBER: Final = "volcano.sh/gpu-number"
+SHARED_DEVICES: Final = frozenset(
+    {VGPU_NUMBER, VGPU_MEMORY, VGPU_MEMORY_PERCENTAGE, VGPU_CORES, GPU_MEMORY, GPU_NUMBER}
+)
+
+# Volcano: shared devices, as annotations of nodes, of pods that ask, and of pods that have some.
+VGPU_REGISTER: Final = "volcano.sh/node-vgpu-register"
+GPU_UNHEALTHY: Final = "volcano.sh/gpu-unhealthy-ids"
+VGPU_MODE: Final = "volcano.sh/vgpu-mode"
+VGPU_GROUP_POLICY: Final = "volcano.sh/vgpu-podgroup-policy"
+USE_GPU_TYPE: Final = "nvidia.com/use-gputype"
+AVOID_GPU_TYPE: Final = "nvidia.com/nouse-gputype"
+USE_GPU_UUID: Final = "volcano.sh/vgpu-use-gpuuuid"
+AVOID_GPU_UUID: Final = "volcano.sh/vgpu-nouse-gpuuuid"
+VGPU_NODE: Final = "volcano.sh/vgpu-node"
+VGPU_TIME: Final = "volcano.sh/vgpu-time"
+VGPU_IDS: Final = "volcano.sh/vgpu-ids-new"
+VGPU_TO_ALLOCATE: Final = "volcano.sh/devices-to-allocate"
+BIND_TIME: Final = "volcano.sh/bind-time"
+BIND_PHASE: Final = "volcano.sh/bind-phase"
+GPU_INDEX: Final = "volcano.sh/gpu-index"
+PREDICATE_TIME: Final = "volcano.sh/predicate-time"
+#: annotations of pods that say which cards they want
+CARD_TRAITS: Final = (
+    VGPU_MODE,
+    VGPU_GROUP_POLICY,
+    USE_GPU_TYPE,
+    AVOID_GPU_TYPE,
+    USE_GPU_UUID,
+    AVOID_GPU_UUID,
+)
 #: annotations of pods that decide where they may go, or better go
-TRAITS: Final = (NUMA_POLICY, PREEMPTABLE, REVOCABLE_ZONE, STRATEGY_TYPE, STRATEGY_WEIGHT)
+TRAITS: Final = (
+    NUMA_POLICY,
+    PREEMPTABLE,
+    REVOCABLE_ZONE,
+    STRATEGY_TYPE,
+    STRATEGY_WEIGHT,
+    *CARD_TRAITS,
+)
 VOLCANO_PREFIX: Final = "volcano.sh/"
 
 # Queues that always exist.

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from pumice.core import quantity
 from pumice.core.api.core import ResourceList
+from pumice.core.names import VGPU_MEMORY_PERCENTAGE
 from pumice.core.quantity import Exact
 
 Floats = NDArray[np.float64]
@@ -105,11 +106,12 @@ def is_counted(name: str) -> bool:
     Return whether a name of a resource list is an amount that nodes hold and pods ask for.
 
     Extended resources have a domain; of Kubernetes' own, huge pages, volume slots and ephemeral
-    storage count besides cpu, memory and pods. Object counts and quota names do not.
+    storage count besides cpu, memory and pods. Object counts and quota names do not, nor does a
+    percentage of a card's memory: it is a part of another amount on each card.
     """
     if name in NATIVE or name == "ephemeral-storage" or name.startswith(_SCALAR_PREFIXES):
         return True
-    if name.startswith(("count/", "requests.")):
+    if name.startswith(("count/", "requests.")) or name == VGPU_MEMORY_PERCENTAGE:
         return False
     return _QUALIFIED.fullmatch(name) is not None
 

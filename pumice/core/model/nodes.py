@@ -25,6 +25,9 @@ from pumice.core.model.signatures import image_name
 from pumice.core.model.tasks import Status, Task
 from pumice.core.resources import CPU, MEMORY, Floats, ResourceSpace, pad
 
+HEARTBEAT = "-handshake"
+"""How annotations end by which device plugins say, again and again, that they are there."""
+
 Residents = Mapping[PodUid, Task]
 
 
@@ -51,7 +54,7 @@ class NodeInfo:
         return cls(
             node.metadata.name,
             node.metadata.labels or {},
-            node.metadata.annotations or {},
+            _facts(node.metadata.annotations or {}),
             tuple(node.spec.taints or ()),
             node.spec.unschedulable,
             images,
@@ -72,6 +75,13 @@ def allocatable(node: Node, space: ResourceSpace) -> Floats:
         text = annotations.get(key, "")
         offered[row] += float(text) if text.isdecimal() else 0.0
     return offered
+
+
+def _facts(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the annotations that say something new when they change."""
+    if any(key.endswith(HEARTBEAT) for key in annotations):
+        return {k: text for k, text in annotations.items() if not k.endswith(HEARTBEAT)}
+    return annotations
 
 
 class NodeTable:

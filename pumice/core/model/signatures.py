@@ -37,6 +37,7 @@ from pumice.core.api.core import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
+from pumice.core.devices.asks import Ask, asks_of
 from pumice.core.model.padding import Padding, padding
 from pumice.core.qos import whole_cpus
 from pumice.core.selectors import (
@@ -171,6 +172,8 @@ class Signature:
     traits: Mapping[str, str]
     #: what each container asks of whole cpus, where the pod is to have some of its own
     cpus: tuple[tuple[str, int], ...]
+    #: what the pod asks of shared cards, also when it is somewhere: one ask of each kind
+    devices: tuple[Ask, ...]
 
     def __repr__(self) -> str:
         return f"Signature({self.key.decode()})"
@@ -243,6 +246,7 @@ class _Source:
     """The parts of a pod that a signature is made of, and their canonical texts."""
 
     __slots__ = (
+        "devices",
         "labels",
         "namespace",
         "padding",
@@ -271,7 +275,9 @@ class _Source:
         spread = self.spec.topology_spread_constraints
         self.traits = traits(pod)
         self.whole_cpus = () if spec.node_name else whole_cpus(pod)
-        rest = (near and near.required, spread, _images(self.spec), self.traits, self.whole_cpus)
+        self.devices = asks_of(pod)
+        own_wishes = (self.traits, self.whole_cpus, self.devices)
+        rest = (near and near.required, spread, _images(self.spec), *own_wishes)
         self.presence_key = _ENCODER.encode(presence)
         self.selection_key = _ENCODER.encode(selection)
         self.rest_key = _ENCODER.encode(rest)
@@ -294,7 +300,7 @@ class _Source:
         hard, soft = self._spread("DoNotSchedule"), self._spread("ScheduleAnyway")
         others = (near, hard, soft, presence.ports, presence.anti_affinity, presence.preferred)
         images, alone = _images(self.spec), not any(others)
-        own = (self.traits, self.whole_cpus)
+        own = (self.traits, self.whole_cpus, self.devices)
         return Signature(self.key, selection, presence, near, hard, soft, images, alone, *own)
 
     def _presence(self, affinity: Affinity) -> Presence:

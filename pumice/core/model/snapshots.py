@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from pumice.core.api.core import PriorityClass
 from pumice.core.api.topology import HyperNode
+from pumice.core.devices.table import NodeCards
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.hypernodes import HyperTree
 from pumice.core.model.inputs import Inputs
@@ -67,3 +68,5 @@ class Snapshot:
     inputs: Inputs = field(default_factory=Inputs)
     #: objects that were left out, and why
     faults: Mapping[str, str] = field(default_factory=dict)
+    #: node -> its cards and who holds them, where there are any; not to be changed
+    devices: Mapping[str, NodeCards] = field(default_factory=dict)
