@@ -6,14 +6,16 @@ import argparse
 import time
 from pathlib import Path
 
-from benchmarks import decisions, growth, paths
+from benchmarks import cards, decisions, growth, paths
 from benchmarks.figures import table, write
+
+PARTS = ("decisions", "cards", "growth", "paths")
 
 
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("decisions", "growth", "paths"), help="measure a part")
+    parser.add_argument("--only", choices=PARTS, help="measure a part")
     parser.add_argument("--output", type=Path, default=Path("build/bench.json"))
     args = parser.parse_args()
     began = time.monotonic()
@@ -25,6 +27,9 @@ def main() -> None:
     if args.only in (None, "decisions"):
         say("decisions of the engine ...")
         figures += decisions.measure()
+    if args.only in (None, "cards"):
+        say("pods on cards ...")
+        figures += cards.measure()
     if args.only in (None, "growth"):
         say("sessions and memory on growing clusters ...")
         figures += growth.measure()

@@ -20,6 +20,7 @@ _PLUGINS: Final = {
     "capacity": "Capacity",
     "cdp": "Cdp",
     "conformance": "Conformance",
+    "deviceshare": "DeviceShare",
     "drf": "Drf",
     "extender": "Extender",
     "gang": "Gang",

@@ -129,7 +129,10 @@ class Closing:
     def _allocations(self) -> Iterable[Allocate]:
         for commitment in self.space.committed:
             job = self.space.jobs[commitment.job]
-            placements = tuple(Placement(t.uid, t.node) for t in commitment.tasks)
+            cards = self.space.choices
+            placements = tuple(
+                Placement(t.uid, t.node, cards=cards.get(t.uid)) for t in commitment.tasks
+            )
             yield Allocate(job.key, job.uid, placements, self._placed(job, len(placements)))
 
     def _evictions(self) -> Iterable[Evict]:

@@ -194,7 +194,18 @@ def _tier(tree: Yaml, where: str, warnings: list[str]) -> tuple[PluginOption, ..
     flags = {option.name: option.enabled for option in options}
     if "enableHierarchy" in flags.get("drf", ()) and "proportion" in flags:
         raise ConfigurationError(f"{where}: proportion and drf with hierarchy enabled conflicts")
+    for option in options:
+        if option.name == "deviceshare":
+            _check_sharing(option.arguments, where)
     return options
+
+
+def _check_sharing(args: Arguments, where: str) -> None:
+    """Raise ConfigurationError where devices are to be shared in ways that exclude each other."""
+    kinds = ("GPUSharingEnable", "GPUNumberEnable", "VGPUEnable")
+    on = [f"deviceshare.{kind}" for kind in kinds if args.boolean(f"deviceshare.{kind}", False)]
+    if len(on) > 1:
+        raise ConfigurationError(f"{where}: {' and '.join(on)}: only one of them can be in force")
 
 
 def _plugin(tree: Yaml, where: str, warnings: list[str]) -> PluginOption:

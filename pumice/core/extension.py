@@ -92,6 +92,25 @@ class Room:
     code: Code
     message: str
     copies: Callable[[TaskClass, Ints], Floats]
+    #: the same once what is on its way out is gone, and promises are kept; None where that is alike
+    promised: Callable[[TaskClass, Ints], Floats] | None = None
+
+    def later(self, cls: TaskClass, at: Ints) -> Floats:
+        """Return how many copies there will be room for."""
+        return (self.promised or self.copies)(cls, at)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOrder:
+    """
+    A score of a node that depends on more of it than its resources.
+
+    `score(cls, at, copies)` is asked for the nodes in the columns `at` and for several numbers of
+    copies at once: what the last one of so many would score, with shape (n, T).
+    """
+
+    applies: Callable[[TaskClass], bool]
+    score: Callable[[TaskClass, Ints, Ints | Floats], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +362,7 @@ class Points:
         default_factory=lambda: Point("enableBestNode")
     )
     node_order: Point[NodeOrder] = field(default_factory=lambda: Point("enableNodeOrder"))
+    copy_order: Point[CopyOrder] = field(default_factory=lambda: Point("enableNodeOrder"))
     batch_node_order: Point[BatchNodeOrder] = field(
         default_factory=lambda: Point("enableNodeOrder")
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pumice.core.api.scheduling import PodGroupCondition, PodGroupPhase
+from pumice.core.devices.notes import Choice
 from pumice.core.fitness import Confinement, FitErrors
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.inputs import Reservation
@@ -71,6 +72,8 @@ class Placement:
     uid: PodUid
     node: str
     score: float = 0.0
+    #: the cards that it gets there, if it asks for any
+    cards: Choice | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,8 @@ class ClassView:
         points = views.points
         self._rooms = points.room.all
         self._orders = points.node_order.all
-        self._fills = all(order.fills for order in self._orders)
+        self._copy_orders = [o for o in points.copy_order if o.applies(cls)]
+        self._fills = not self._copy_orders and all(order.fills for order in self._orders)
         self._live = [p for p in points.live_predicate if p.applies(cls)]
         self._batch = [o for o in points.batch_node_order if o.applies(cls)]
         self._maps = [o for o in points.node_map if o.applies(cls)]
@@ -274,10 +275,23 @@ class ClassView:
             mask &= predicate.check(self.cls).mask
         return mask
 
+    def idle_candidates(self) -> Bools:
+        """Return the candidates that have room for a task now."""
+        mask = self.candidates() & self._fits(self._nodes.idle)
+        everywhere = np.arange(len(self._nodes))
+        for room in self._rooms:
+            mask &= room.copies(self.cls, everywhere) >= 1
+        return mask
+
     def allows(self, i: int, *, promised: bool) -> bool:
         """Return whether a task may go to column `i`: now, or once promises come true."""
-        idle = self._nodes.alloc[:, i] - self._nodes.used[:, i]
-        return self.takes(i) and (promised or self._fits(idle[:, None])[0])
+        if not self.takes(i):
+            return False
+        if promised:
+            return True
+        idle, at = self._nodes.alloc[:, i] - self._nodes.used[:, i], np.array([i])
+        fits = bool(self._fits(idle[:, None])[0])
+        return fits and all(room.copies(self.cls, at)[0] >= 1 for room in self._rooms)
 
     def takes(self, i: int) -> bool:
         """Return whether a task may go to column `i` once promises come true."""
@@ -286,7 +300,7 @@ class ClassView:
         at = np.array([i])
         return (
             bool(self._fits(self._nodes.future(i)[:, None])[0])
-            and all(room.copies(self.cls, at)[0] >= 1 for room in self._rooms)
+            and all(room.later(self.cls, at)[0] >= 1 for room in self._rooms)
             and all(predicate.check(self.cls).mask[i] for predicate in self._live)
         )
 
@@ -382,7 +396,7 @@ class ClassView:
         others = [*self._static.reasons, *(r for v in verdicts for r in v.reasons)]
         everywhere = np.arange(len(self._nodes))
         for room in self._rooms:
-            full = room.copies(self.cls, everywhere) < 1
+            full = room.later(self.cls, everywhere) < 1
             others.append(Refusal(room.code, room.message, full))
         return found + [Refusal(r.code, r.message, r.nodes & left) for r in others]
 
@@ -426,6 +440,8 @@ class ClassView:
         total = np.zeros((at.size, copies.size))
         for order in self._orders:
             total += order.score(self.cls, at, alloc, used)
+        for copy_order in self._copy_orders:
+            total += copy_order.score(self.cls, at, copies)
         return total
 
     def _fits(self, room: Floats) -> Bools:
@@ -436,7 +452,7 @@ class ClassView:
         mask = np.ones(len(self._nodes), bool)
         everywhere = np.arange(len(self._nodes))
         for room in self._rooms:
-            mask &= room.copies(self.cls, everywhere) >= 1
+            mask &= room.later(self.cls, everywhere) >= 1
         return mask
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pumice.core.devices.notes import Choice
 from pumice.core.extension import Event, EventHandler
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.jobs import JobInfo
@@ -73,6 +74,8 @@ class Workspace:
     dismissed: list[Dismissal] = field(default_factory=list)
     #: promised pods, whose nomination is worth telling since something was evicted for them
     evicted_for: set[PodUid] = field(default_factory=set)
+    #: which cards placed tasks get, written down by the plugin that shares them
+    choices: dict[PodUid, Choice] = field(default_factory=dict)
     #: tasks placed in this session by node
     placed: dict[str, dict[PodUid, Task]] = field(default_factory=dict)
 

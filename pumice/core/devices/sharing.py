@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pumice.core.conf import Arguments, Configuration, ConfigurationError
+from pumice.core.conf import Arguments, Configuration
 from pumice.core.devices.asks import Ask, Kind
 from pumice.core.devices.cards import Offer
 from pumice.core.devices.choosing import Policy
@@ -92,13 +92,6 @@ class Sharing:
 
 
 NO_SHARING: Final = Sharing()
-
-
-def check(args: Arguments) -> None:
-    """Raise ConfigurationError where kinds of sharing are switched on that exclude each other."""
-    on = [key for key in _KINDS if args.boolean(key, False)]
-    if len(on) > 1:
-        raise ConfigurationError(f"{' and '.join(on)}: only one of them can be in force")
 
 
 def _rules(args: Arguments) -> tuple[Rule, ...]:
