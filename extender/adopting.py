@@ -4,7 +4,8 @@ Adopting: pods first seen with a pin or a nomination that this process did not g
 After a restart these are our own releases; but anyone who may patch pods can make one. So each
 is checked once, when every cache is synced: where its node has the room, its queue allows it and
 its gang is as close together as it must be, it is taken over, else it is given up like any other
-refused member.
+refused member. Cards are chosen for it once more: a choice is written down with the binding and not
+before.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def check_adopted(model: Model, releases: Releases, within_queue: Callable[[Task
             continue
         gone = entry.node not in model.cluster.nodes.index
         astray = task.job in scattered
-        if gone or astray or model.cluster.fits(uid, entry.node) or not within_queue(task):
+        short = gone or model.cluster.fits(uid, entry.node) or not model.equip(uid, entry.node)
+        if astray or short or not within_queue(task):
             releases.replace(uid, "")
             given_up += 1
     return given_up

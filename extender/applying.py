@@ -117,12 +117,15 @@ def _enter(
     task, column = model.cluster.task(uid), model.cluster.nodes.index[node]
     if near is not None and task is not None and (why := refusal(near, task, column)):
         return why
+    cards = placement.cards
+    if cards is not None and not model.cluster.has_cards(uid, node, cards):
+        return "a card was taken meanwhile"
     entry = model.ledger.get(uid)
     if entry is None:
-        model.adopt(pod, node)
+        model.adopt(pod, node, cards)
         loose.append(placement)
     elif entry.state is State.HELD and not entry.node:
-        model.plan(uid, node)
+        model.plan(uid, node, cards)
         gated.append(placement)
     else:
         return f"the pod is {entry.state.value} already"

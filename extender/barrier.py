@@ -112,6 +112,9 @@ class Barrier:
             return QUEUE_FULL
         if entry.node != node:
             return self._elsewhere(entry, node)
+        if not self.model.equip(uid, node):
+            self.refuse(uid, NO_ROOM)
+            return NO_ROOM
         return None
 
     def _elsewhere(self, entry: Entry, node: str) -> str | None:
@@ -121,10 +124,9 @@ class Barrier:
         if self.model.cluster.strays(entry.uid, node):
             self._withdraw(entry.uid)
             return TOO_FAR
-        if self.model.cluster.fits(entry.uid, node):
+        if self.model.cluster.fits(entry.uid, node) or not self.model.move(entry.uid, node):
             self._withdraw(entry.uid)
             return NO_ROOM
-        self.model.move(entry.uid, node)
         return None
 
     def _withdraw(self, uid: PodUid) -> None:
@@ -238,7 +240,8 @@ class Barrier:
                 | self.committing.get(call.node, set())
                 | others
             )
-            if self.model.cluster.fits_bound(call.uid, call.node, committed):
+            short = self.model.cluster.fits_bound(call.uid, call.node, committed)
+            if short or not self.model.equip(call.uid, call.node):
                 refused.append(call)
             else:
                 others.add(call.uid)

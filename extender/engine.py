@@ -124,8 +124,9 @@ class Engine:
         """Run one session and apply what it decided."""
         self.sessions += 1
         started = self.clock.monotonic()
-        snapshot = self.model.cluster.snapshot(self.model.avoided_nodes(), self.model.spared_pods())
         conf, ask = self.configuration(), Listening(self.ask)
+        self.model.configure(conf)
+        snapshot = self.model.cluster.snapshot(self.model.avoided_nodes(), self.model.spared_pods())
         plan = await asyncio.to_thread(
             run_session, snapshot, conf, self.clock.now(), f"s{self.sessions}", ask=ask
         )

@@ -17,6 +17,9 @@ from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.api.topology import HyperNode
 from pumice.core.bounds import bounds_of
 from pumice.core.cluster import Cluster
+from pumice.core.conf import Configuration
+from pumice.core.devices.notes import Choice
+from pumice.core.devices.sharing import Sharing
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, Entry, Ledger, PodView, State
 from pumice.core.model.tasks import Status, Task
@@ -190,21 +193,43 @@ class Model:
 
     # --- we do something --------------------------------------------------------------------
 
-    def plan(self, uid: PodUid, node: str) -> None:
-        """Give a Held pod a node and take the room there."""
-        self.ledger.plan(uid, node)
-        self.cluster.assume(uid, node)
+    def configure(self, conf: Configuration) -> None:
+        """Share devices as a configuration says."""
+        self.cluster.sharing = Sharing.of(conf)
+
+    def plan(self, uid: PodUid, node: str, cards: Choice | None = None) -> None:
+        """Give a Held pod a node, and cards there, and take the room."""
+        self.ledger.plan(uid, node, cards)
+        self.cluster.assume(uid, node, cards)
 
     def unplan(self, uid: PodUid) -> None:
         """Return the room of a Held pod that had a plan."""
         self.ledger.unplan(uid)
         self.cluster.forget(uid)
 
-    def adopt(self, pod: Pod, node: str) -> Entry:
+    def adopt(self, pod: Pod, node: str, cards: Choice | None = None) -> Entry:
         """Give a node to a pod that nothing holds any more: it is to be nominated there."""
-        entry = self.ledger.adopt(view_of(pod), node, Arm.NOMINATE, self.now())
-        self.cluster.assume(entry.uid, node)
+        entry = self.ledger.adopt(view_of(pod), node, Arm.NOMINATE, self.now(), cards)
+        self.cluster.assume(entry.uid, node, cards)
         return entry
+
+    def equip(self, uid: PodUid, node: str) -> bool:
+        """
+        See that a pod on its way to a node has the cards there that it asks for, if any.
+
+        Those that were chosen are kept where they may still be had; return whether it has some.
+        """
+        entry = self.ledger.get(uid)
+        if entry is None or self.cluster.ask(uid) is None:
+            return True
+        if entry.cards is not None and self.cluster.has_cards(uid, node, entry.cards):
+            return True
+        cards = self.cluster.choose_cards(uid, node)
+        if cards is None:
+            return False
+        self.ledger.equip(uid, cards)
+        self.cluster.assume(uid, node, cards)
+        return True
 
     def withdraw(self, uid: PodUid) -> None:
         """Take the plan from a pod that is not pinned; the next session makes another one."""
@@ -220,9 +245,17 @@ class Model:
             # Somebody else may have taken its gate off, which is why the release was refused.
             self.set_pod(pod)
 
-    def move(self, uid: PodUid, node: str) -> None:
-        """Move the charge of a pod to the node that kube-scheduler took instead."""
-        self.cluster.assume(uid, node)
+    def move(self, uid: PodUid, node: str) -> bool:
+        """
+        Move the charge of a pod to the node that kube-scheduler took instead.
+
+        Return whether it may go there: not where it lacks cards.
+        """
+        if not self.equip(uid, node):
+            return False
+        entry = self.ledger.get(uid)
+        self.cluster.assume(uid, node, entry.cards if entry else None)
+        return True
 
     def commit(self, uid: PodUid, node: str) -> None:
         """Note a binding that the API server accepted."""
@@ -271,9 +304,12 @@ class Model:
         """Return the way in which a pod is to be released."""
         key = group_of(pod)
         job = self.cluster.jobs.get(key) if key else None
+        # kube-scheduler knows nothing of cards either: it is to try the node that has some first.
+        bound = self.cluster.ask(PodUid(pod.metadata.uid)) is not None
         if job is None:
-            return arm_of(pod, 1)
-        return arm_of(pod, job.min_available, bound=bounds_of(job, self.cluster.tree).hard)
+            return arm_of(pod, 1, bound=bound)
+        bound = bound or bounds_of(job, self.cluster.tree).hard
+        return arm_of(pod, job.min_available, bound=bound)
 
     def surroundings(self) -> Surroundings:
         """Return what is on nodes as kube-scheduler sees it: not what we alone have put there."""
@@ -301,7 +337,7 @@ class Model:
         else:
             self.pending[uid] = pod
         if entry is not None and entry.node:
-            self.cluster.assume(uid, entry.node)
+            self.cluster.assume(uid, entry.node, entry.cards)
         else:
             self.cluster.forget(uid)
 

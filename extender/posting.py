@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
 from extender.slots import Slots
+from pumice.core.devices.notes import notes_of
 from pumice.core.ledger import Entry
 from pumice.kube.client import Client
 from pumice.kube.clock import Clock
@@ -55,6 +57,8 @@ class Binding:
     entry: Entry
     node: str
     backoff: Backoff
+    #: the choice of cards, if any, becomes visible in the same write as the node
+    notes: Mapping[str, str]
     #: since when (monotonic) the server does not let us; None while it does
     forbidden_since: float | None = None
 
@@ -71,11 +75,14 @@ class Poster:
         self._rng = rng or random.SystemRandom()
         self._slots = Slots(SLOTS)
         self._claims = count()
+        #: node -> time of the last choice of cards there
+        self._orders: dict[str, int] = {}
 
     async def post(self, entry: Entry, node: str) -> str:
         """Bind a pod to a node; return "" once it is, else what is wrong."""
         claim = next(self._claims)
-        binding = Binding(entry, node, Backoff(self._rng, base_s=FIRST_WAIT_S, cap_s=LAST_WAIT_S))
+        backoff = Backoff(self._rng, base_s=FIRST_WAIT_S, cap_s=LAST_WAIT_S)
+        binding = Binding(entry, node, backoff, self._notes(entry, node))
         while True:
             async with self._slots.taken(claim):
                 answer = await self._insist(binding)
@@ -83,12 +90,22 @@ class Poster:
                 return answer
             await self._clock.sleep(binding.backoff.next_s())
 
+    def _notes(self, entry: Entry, node: str) -> Mapping[str, str]:
+        """Return the choice of cards as annotations, those of one node with growing times."""
+        if entry.cards is None:
+            return {}
+        now = self._clock.now()
+        order = self._orders[node] = max(int(now), self._orders.get(node, 0) + 1)
+        return notes_of(entry.cards, entry.uid, node, now, order)
+
     async def _insist(self, binding: Binding) -> str | None:
         """Post until the server has looked at it; None where it is to be tried again later."""
         entry, node = binding.entry, binding.node
         while True:
             try:
-                await self._client.bind(entry.namespace, entry.name, uid=entry.uid, node=node)
+                await self._client.bind(
+                    entry.namespace, entry.name, node, uid=entry.uid, annotations=binding.notes
+                )
             except (Disconnected, TooManyRequests) as error:
                 log.info("%s: %s", binding, error)
                 await self._clock.sleep(binding.backoff.next_s())

@@ -30,6 +30,7 @@ from extender.posting import Poster
 from extender.queues import within_queue
 from extender.releases import Releases
 from extender.statuses import Statuses
+from extender.strangers import Strangers
 from extender.verbs import EngineVerbs
 from extender.watching import Watching
 from extender.writes import OutboxWrites
@@ -119,9 +120,10 @@ class Service:
         def queue_allows(task: Task) -> bool:
             return within_queue(model.cluster, task)
 
+        post = Poster(client, clock).post
         barrier = Barrier(
             model,
-            Poster(client, clock).post,
+            post,
             refused,
             wake,
             queue_allows,
@@ -166,7 +168,16 @@ class Service:
 
         model.watchers.append(barrier.look)
         model.listeners += [adopt, barrier.evaluate, lambda _: releases.pump()]
-        verbs = EngineVerbs(model, barrier, lambda: configuration.current, clock, synced, policies)
+        strangers = Strangers(model, post)
+        verbs = EngineVerbs(
+            model,
+            barrier,
+            lambda: configuration.current,
+            clock,
+            synced,
+            strangers,
+            policies,
+        )
         nacks = Nacks(model, releases, barrier)
         pages = make_app(
             Desk(
@@ -221,6 +232,7 @@ class Service:
         # What is known now mostly stays: the collector need not walk it again and again.
         gc.collect()
         gc.freeze()
+        self.model.configure(self.configuration.current)
         check_adopted(self.model, self.releases, self.queue_allows)
         self.synced.set()
         log.info("synced: %d pods in the ledger", len(self.model.ledger))

@@ -6,14 +6,14 @@ tell it what the engine knows and it does not: which room is promised to others,
 have, where a gang would break. They are called inside its loop, so what a pod was given is
 answered from the ledger; for a pod without a plan a session is opened that decides nothing, in a
 thread, and serves for a while. What has changed since is seen by `bind`, which checks all again.
-Pods of other schedulers pass untouched.
+Pods of other schedulers pass untouched, unless they ask for cards (see `strangers`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -22,15 +22,16 @@ import numpy as np
 from extender import wire
 from extender.barrier import NOT_PLANNED, QUEUE_FULL, Barrier
 from extender.model import Model
+from extender.strangers import Strangers
 from pumice.core.conf import Configuration
 from pumice.core.ids import PodUid
-from pumice.core.kernels import copies_that_fit
 from pumice.core.ledger import Arm
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.snapshots import Snapshot
 from pumice.core.model.tasks import READY_STATUSES, Status, Task
 from pumice.core.outside import Ask, nobody
 from pumice.core.readiness import is_ready, job_ready, needs_only_number
+from pumice.core.resources import Floats
 from pumice.core.session import Session
 from pumice.core.views import only
 from pumice.kube.clock import Clock
@@ -39,6 +40,7 @@ NOT_ALLOWED = "not among the nodes that may be used"
 NOT_OURS = "the pod names another scheduler"
 STARTING = "the extender has just been started"
 MAX_PRIORITY = 10
+NO_CARDS = "no cards with enough left"
 LOOK_S = 1.0
 """How long an opened session serves further questions: as long as the engine waits at most."""
 
@@ -54,6 +56,7 @@ class EngineVerbs:
     configuration: Callable[[], Configuration]
     clock: Clock
     synced: asyncio.Event
+    strangers: Strangers
     #: the way to a policy server
     ask: Ask = nobody
     _look: tuple[float, Session] | None = None
@@ -65,6 +68,8 @@ class EngineVerbs:
         await self.synced.wait()
         pod = self.model.cluster.pods.get(uid)
         if pod is not None and pod.spec.scheduler_name not in self.model.scheduler_names:
+            if self.strangers.asks_for_cards(uid):
+                return await self.strangers.bind(uid, node)
             return NOT_OURS
         return await self.barrier.bind(uid, node)
 
@@ -75,12 +80,13 @@ class EngineVerbs:
         A pod of which the gate alone was taken off may go elsewhere where kube-scheduler does
         not offer its node.
         """
-        offered = args.node_names
+        offered, uid = args.node_names, PodUid(args.pod.metadata.uid)
         if not self._is_ours(args):
-            return wire.FilterResult(node_names=offered)
+            if not self.strangers.asks_for_cards(uid):
+                return wire.FilterResult(node_names=offered)
+            return _left(offered, self.strangers.scores(uid, offered), NO_CARDS)
         if not self.synced.is_set():
             return wire.FilterResult(node_names=[], error=STARTING)
-        uid = PodUid(args.pod.metadata.uid)
         entry, task = self.model.ledger.get(uid), self.model.cluster.task(uid)
         if entry is not None and entry.node and not _may_roam(entry.arm, entry.node, offered):
             return _left(offered, {entry.node})
@@ -92,10 +98,13 @@ class EngineVerbs:
 
     async def prioritize(self, args: wire.Args) -> list[wire.HostPriority]:
         """Return the engine's scores, stretched over 0 to 10; nothing for pods of others."""
-        task = self.model.cluster.task(PodUid(args.pod.metadata.uid))
-        offered = args.node_names
-        if not self._is_ours(args) or task is None or not offered:
+        offered, uid = args.node_names, PodUid(args.pod.metadata.uid)
+        task = self.model.cluster.task(uid)
+        if task is None or not offered:
             return []
+        if not self._is_ours(args):
+            scores = self.strangers.scores(uid, offered)
+            return _stretched(list(scores), np.array(list(scores.values()), float))
         return await self._ask(lambda session: _scores(session, task, offered))
 
     def preempt(self, args: wire.PreemptionArgs) -> wire.PreemptionResult:
@@ -179,8 +188,7 @@ def _allowed(session: Session, task: Task) -> tuple[set[str], str]:
     if not task.occupies and not _may_have_more(session, task):
         return set(), QUEUE_FULL
     # What is idle now: that others are on their way out makes no room for a pod that binds.
-    fits = copies_that_fit(session.nodes.idle, task.cls.req, task.cls.rows) >= 1
-    at = np.flatnonzero(only(view.candidates() & fits, session.within(task)))
+    at = np.flatnonzero(only(view.idle_candidates(), session.within(task)))
     return {session.nodes.names[i] for i in at}, NOT_ALLOWED
 
 
@@ -198,7 +206,13 @@ def _scores(session: Session, task: Task, offered: list[str]) -> list[wire.HostP
     if not names:
         return []
     at = np.array([session.nodes.index[name] for name in names], np.int64)
-    scores = session.views.of_task(task).scores(at)
+    return _stretched(names, session.views.of_task(task).scores(at))
+
+
+def _stretched(names: Sequence[str], scores: Floats) -> list[wire.HostPriority]:
+    """Return scores of nodes, stretched over 0 to 10."""
+    if not names:
+        return []
     spread = float(scores.max() - scores.min()) or 1.0
     steps = np.rint((scores - scores.min()) / spread * MAX_PRIORITY).astype(int)
     return [

@@ -447,14 +447,17 @@ class Cluster:
         return population.share()
 
     def fits(self, uid: PodUid, node: str) -> list[str]:
-        """Return the resources that are short if this pod were put there now."""
+        """Return what is short if this pod were put there now: resources, and `cards`."""
         task, i = self._tasks.get(uid), self.nodes.index.get(node)
         if task is None or i is None:
             return ["node"] if i is None else []
         used = self.nodes.used[:, i]
         if task.node == node and task.occupies:
             used = minus(used, task.cls.req)
-        return self._names(shortages(task.cls.req, self.nodes.alloc[:, i] - used), task)
+        short = self._names(shortages(task.cls.req, self.nodes.alloc[:, i] - used), task)
+        if self.ask(uid) is not None and self.choose_cards(uid, node) is None:
+            short.append("cards")
+        return short
 
     def standings(self, key: JobKey) -> Standings | None:
         """Return where a job's tasks are in HyperNodes; None where they may be anywhere."""
@@ -483,9 +486,8 @@ class Cluster:
         ask = self.ask(uid)
         if ask is None:
             return None
-        return self.devices.choose(
-            uid, node, ask, self.sharing.policy, self._hidden(uid, node, ask)
-        )
+        policy, hidden = self.sharing.policy, self._hidden(uid, node, ask)
+        return self.devices.choose(uid, node, ask, policy, hidden)
 
     def has_cards(self, uid: PodUid, node: str, choice: Choice) -> bool:
         """Return whether a pod may have the cards of a node that were chosen for it."""

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from enum import Enum
 
+from pumice.core.devices.notes import Choice
 from pumice.core.ids import JobKey, PodUid
 
 
@@ -84,6 +85,8 @@ class Entry:
     #: where it is bound, or planned to go; empty for a Held pod without a plan
     node: str = ""
     arm: Arm | None = None
+    #: the cards of the node that it is to get; they are written down with its binding
+    cards: Choice | None = None
     #: PodScheduled as it stood at release, and as it stands now
     verdict_at_release: Verdict = NO_VERDICT
     verdict: Verdict = NO_VERDICT
@@ -190,8 +193,9 @@ class Ledger:
 
     def _first_seen(self, pod: PodView, now: float) -> Entry | None:
         def entry(state: State, node: str = "", arm: Arm | None = None) -> Entry:
+            place = (state, now, node, arm)
             return Entry(
-                pod.uid, pod.namespace, pod.name, pod.job, state, now, node, arm, pod.verdict
+                pod.uid, pod.namespace, pod.name, pod.job, *place, verdict_at_release=pod.verdict
             )
 
         if pod.node:
@@ -251,17 +255,23 @@ class Ledger:
 
     # --- us: active transitions -----------------------------------------------------------
 
-    def plan(self, uid: PodUid, node: str) -> None:
-        """Give a Held pod a node; it waits for its turn to be released."""
+    def plan(self, uid: PodUid, node: str, cards: Choice | None = None) -> None:
+        """Give a Held pod a node, and cards there; it waits for its turn to be released."""
         entry = self._expect(uid, State.HELD)
-        entry.node = node
+        entry.node, entry.cards = node, cards
 
     def unplan(self, uid: PodUid) -> None:
         """Take the plan back from a pod that is still Held."""
         entry = self._expect(uid, State.HELD)
-        entry.node = ""
+        entry.node, entry.cards = "", None
 
-    def adopt(self, pod: PodView, node: str, arm: Arm, now: float) -> Entry:
+    def equip(self, uid: PodUid, cards: Choice) -> None:
+        """Give a pod that is on its way other cards, or those that it lacks."""
+        self._expect(uid, State.RELEASED, State.ARRIVED).cards = cards
+
+    def adopt(
+        self, pod: PodView, node: str, arm: Arm, now: float, cards: Choice | None = None
+    ) -> Entry:
         """Enter an ungated pod that had no plan, now that it has one."""
         if pod.uid in self._entries:
             raise LedgerError(f"{pod.namespace}/{pod.name} has an entry already")
@@ -274,6 +284,7 @@ class Ledger:
             now,
             node,
             arm,
+            cards,
             pod.verdict,
             pod.verdict,
             leaving=pod.leaving,
@@ -295,7 +306,7 @@ class Ledger:
     def hold_again(self, uid: PodUid, now: float) -> None:
         """Note that the patch did not go through: the pod still has its gate, and no plan."""
         entry = self._expect(uid, State.RELEASED)
-        entry.node, entry.arm = "", None
+        entry.node, entry.arm, entry.cards = "", None, None
         self._to(entry, State.HELD, now)
 
     def arrive(self, uid: PodUid, node: str, now: float) -> Entry:

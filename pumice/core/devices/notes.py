@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from pumice.core import names
@@ -58,6 +58,8 @@ class Choice:
     ask: Ask
     #: for each place of the ask
     places: tuple[tuple[Slice, ...], ...]
+    #: of the node, by the policy; it is known to whoever made the choice
+    score: float = field(default=0.0, compare=False)
 
     @property
     def pool(self) -> Pool:
@@ -72,7 +74,7 @@ class Choice:
             places[step.place] = tuple(
                 Slice(offer.uuids[p.card], p.memory, p.cores, p.group, p.position) for p in picks
             )
-        return cls(ask, tuple(places))
+        return cls(ask, tuple(places), fit.score)
 
     def shares(self) -> dict[str, Use]:
         """Return what the pod holds of each card, init containers not beside the apps."""

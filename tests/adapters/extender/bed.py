@@ -18,7 +18,7 @@ import msgspec
 from extender.hot import HotPath
 from extender.main import arguments
 from extender.service import Service
-from pumice.core.api.core import Pod
+from pumice.core.api.core import Node, Pod
 from pumice.core.ledger import State
 from pumice.core.steering import pinned_node
 from pumice.kube.clock import SystemClock
@@ -127,9 +127,13 @@ class Bed:
 
     def nodes(self, number: int, cpu: int = 4) -> None:
         for i in range(number):
-            body = msgspec.to_builtins(a_node(f"n{i}", cpu=cpu))
-            del body["metadata"]["uid"]
-            self.api.add(NODES, body)
+            self.node(a_node(f"n{i}", cpu=cpu))
+
+    def node(self, node: Node) -> None:
+        """Add a node."""
+        body = without_nothing(msgspec.to_builtins(node))
+        body["metadata"].pop("uid", None)
+        self.api.add(NODES, body)
 
     def gang(self, name: str, size: int, *, minimum: int | None = None, **more: Any) -> None:
         """Create a group and its pods, gated as the admission policy does it."""

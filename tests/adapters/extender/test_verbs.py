@@ -13,6 +13,7 @@ import pytest
 
 from extender import wire
 from extender.barrier import QUEUE_FULL
+from extender.strangers import Strangers
 from extender.verbs import LOOK_S, NOT_ALLOWED, NOT_OURS, STARTING, EngineVerbs
 from pumice.core.api.core import Pod
 from pumice.core.api.scheduling import PodGroup, Queue
@@ -30,7 +31,8 @@ def verbs_of(
     synced = asyncio.Event()
     synced.set()
     clock = clock or ManualClock()
-    return EngineVerbs(world.model, world.barrier, configuration, clock, synced)
+    strangers = Strangers(world.model, world.barrier.post)
+    return EngineVerbs(world.model, world.barrier, configuration, clock, synced, strangers)
 
 
 def args(pod: Pod, *names: str) -> wire.Args:
