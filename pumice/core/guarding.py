@@ -26,6 +26,7 @@ import numpy as np
 from pumice.core.extension import (
     BatchNodeOrder,
     Code,
+    CopyOrder,
     EventHandler,
     LivePredicate,
     NodeOrder,
@@ -145,10 +146,16 @@ class Guard:
                     check=self._asked(name, function.check, self._no_node, self._on_nodes),
                 )
             case Room():
-                copies = self._asked(name, function.copies, lambda cls, at: np.zeros(at.size))
-                return replace(function, copies=copies)
+                copies, promised = (
+                    limit and self._asked(name, limit, lambda cls, at: np.zeros(at.size))
+                    for limit in (function.copies, function.promised)
+                )
+                return replace(function, copies=copies, promised=promised)
             case NodeOrder():
                 return replace(function, score=self._score(name, function.score))
+            case CopyOrder():
+                applies = self._asked(name, function.applies, lambda cls: False, bool)
+                return CopyOrder(applies, self._score(name, function.score))
             case BatchNodeOrder():
                 applies = self._asked(name, function.applies, lambda cls: False, bool)
                 return BatchNodeOrder(applies, self._score(name, function.score))

@@ -14,6 +14,7 @@ from pumice.core.catalog import add_plugin, remove_plugin
 from pumice.core.extension import (
     BatchNodeOrder,
     Code,
+    CopyOrder,
     EventHandler,
     LivePredicate,
     NodeOrder,
@@ -156,7 +157,7 @@ def test_a_preference_that_fails_counts_as_none(register: Register) -> None:
     assert len([w for w in plan.warnings if "acme failed in" in w]) == 1
 
 
-ROOM = Room(Code.UNSCHEDULABLE, "no room by acme", fails)
+ROOM = Room(Code.UNSCHEDULABLE, "no room by acme", fails, fails)
 NOTHING: Any = dict[str, str]().get
 REFUSALS: dict[str, Callable[[Session], None]] = {
     "may it go to a node": lambda ssn: ssn.points.predicate.__setitem__(NAME, fails),
@@ -241,6 +242,7 @@ def test_every_point_is_guarded(point: str) -> None:
         "live_predicate": LivePredicate(fails, fails),
         "room": ROOM,
         "node_order": NodeOrder(fails),
+        "copy_order": CopyOrder(fails, fails),
         "batch_node_order": BatchNodeOrder(fails, fails),
         "node_map": BatchNodeOrder(fails, fails),
     }

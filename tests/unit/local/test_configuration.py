@@ -17,6 +17,8 @@ from pumice.local.paths import manifests
 from pumice.local.scheduler import metric_sum, pumice_config, shared_config, stock_config
 from pumice.local.users import render
 
+PERCENTAGE = names.VGPU_MEMORY_PERCENTAGE
+
 
 def test_a_kubeconfig_holds_all_it_needs() -> None:
     text = render("https://127.0.0.1:1", b"ca", "someone", Pair(b"cert", b"key"))
@@ -68,10 +70,12 @@ def test_the_published_configuration_binds_through_the_extender_and_nothing_else
             "ignorable": False,
         }
     ]
+    ignored = {"ignoredResources": [PERCENTAGE]}
     assert config["profiles"] == [
         {
             "schedulerName": "volcano",
             "plugins": {"multiPoint": {"disabled": [{"name": "DefaultPreemption"}]}},
+            "pluginConfig": [{"name": "NodeResourcesFit", "args": ignored}],
         }
     ]
 
@@ -91,20 +95,32 @@ def test_a_shared_scheduler_runs_with_its_published_configuration() -> None:
     assert local == published
 
 
-def test_only_marked_pods_go_from_a_shared_scheduler_to_the_extender() -> None:
+def managed(extender: dict[str, Any]) -> dict[str, bool]:
+    """Return whose pods go to an extender: resource -> whether kube-scheduler looks past it."""
+    listed = extender["managedResources"]
+    return {entry["name"]: entry.get("ignoredByScheduler", False) for entry in listed}
+
+
+def test_only_pods_of_ours_and_those_with_shared_cards_go_to_the_extender() -> None:
     config = shared_config(Path("/k"), "https://127.0.0.1:7", {})
     binding, loop = config["extenders"]
 
     assert (binding["bindVerb"], binding["ignorable"]) == ("bind", False)
-    assert binding["managedResources"] == [
-        {"name": names.MARKER_RESOURCE, "ignoredByScheduler": True}
-    ]
+    assert managed(binding) == {
+        names.MARKER_RESOURCE: True,
+        "volcano.sh/vgpu-number": False,
+        "volcano.sh/gpu-memory": False,
+        "volcano.sh/gpu-number": False,
+    }
     # What is called in kube-scheduler's loop may not hold it up, nor fail it.
     assert "bindVerb" not in loop
     assert (loop["httpTimeout"], loop["ignorable"]) == ("2s", True)
-    assert loop["managedResources"] == [
-        {"name": names.FREE_MARKER_RESOURCE, "ignoredByScheduler": True}
-    ]
+    assert managed(loop) == {
+        names.FREE_MARKER_RESOURCE: True,
+        "volcano.sh/vgpu-memory": False,
+        "volcano.sh/vgpu-cores": False,
+        PERCENTAGE: True,
+    }
     assert [profile["schedulerName"] for profile in config["profiles"]] == [
         "default-scheduler",
         "volcano",
