@@ -146,11 +146,10 @@ class Guard:
                     check=self._asked(name, function.check, self._no_node, self._on_nodes),
                 )
             case Room():
-                copies, promised = (
-                    limit and self._asked(name, limit, lambda cls, at: np.zeros(at.size))
-                    for limit in (function.copies, function.promised)
+                promised = function.promised and self._limit(name, function.promised)
+                return replace(
+                    function, copies=self._limit(name, function.copies), promised=promised
                 )
-                return replace(function, copies=copies, promised=promised)
             case NodeOrder():
                 return replace(function, score=self._score(name, function.score))
             case CopyOrder():
@@ -210,6 +209,9 @@ class Guard:
                 return GuardedKey(None, True, report)
 
         return key
+
+    def _limit(self, name: str, function: Function) -> Function:
+        return self._asked(name, function, lambda cls, at: np.zeros(at.size))
 
     def _score(self, name: str, function: Function) -> Function:
         def score(cls: Any, at: Any, *rest: Any) -> Floats:
