@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
-from typing import Any
-
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from pumice.core.timestamps import moment
 from pumice.kube.resources import JOBS
 from tests.adapters.controllers.cron_world import CronWorld, due_at, phase_of
-from tests.adapters.controllers.mortal import Death
+from tests.adapters.controllers.machine import ControllerMachine
 from tests.effort import examples
-from tests.fakeapi.clock import settle
-from tests.fakeapi.faults import Fault, Faults
+from tests.fakeapi.faults import Faults
 
 PLACES = st.integers(0, 3)
 LIMIT = 2
 
 
-class CronMachine(RuleBasedStateMachine):
+class CronMachine(ControllerMachine[CronWorld]):
     """A CronJob of every minute; the rules are its Jobs' ends, users, and bad luck."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.runner = asyncio.Runner()
-        self.world = self.do(self.make())
         #: by name, the uid of the one Job that ever had it
         self.seen: dict[str, str] = {}
         self.last = 0.0
 
     async def make(self) -> CronWorld:
         return CronWorld()
-
-    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine, and let the controller answer to what it did."""
-
-        async def and_calm() -> Any:
-            result = await work
-            await settle()
-            return result
-
-        return self.runner.run(and_calm())
 
     @initialize(policy=st.sampled_from(["Allow", "Forbid", "Replace"]))
     def begin(self, policy: str) -> None:
@@ -55,18 +38,10 @@ class CronMachine(RuleBasedStateMachine):
                 successfulJobsHistoryLimit=LIMIT,
                 failedJobsHistoryLimit=LIMIT,
             )
-            self.life = asyncio.create_task(self.live())
+            self.start()
             await self.world.clock.advance(41)
 
         self.do(begin())
-
-    async def live(self) -> None:
-        """One controller after the other."""
-        while True:
-            self.death = Death(1_000_000)
-            async with self.world.running():
-                await self.death.come.wait()
-            self.world.api.faults = Faults()
 
     # What happens.
 
@@ -105,19 +80,11 @@ class CronMachine(RuleBasedStateMachine):
 
     @rule(writes=st.integers(0, 3))
     def the_controller_dies_soon(self, writes: int) -> None:
-        async def doom() -> None:
-            self.death.after(writes)
-            self.world.api.faults.add(Fault(self.death.takes, 1_000_000, lost=True))
-
-        self.do(doom())
+        self.dies_after(writes)
 
     @rule(applied=st.booleans())
     def an_answer_is_lost(self, applied: bool) -> None:
         self.world.api.lose(applied=applied, when=lambda call: call.method != "GET")
-
-    @rule(code=st.sampled_from([403, 500, 503]), times=st.integers(1, 4))
-    def writes_fail(self, code: int, times: int) -> None:
-        self.world.api.fail(code, times=times, when=lambda call: call.method != "GET")
 
     @rule(seconds=st.sampled_from([1.0, 20.0, 60.0, 200.0]))
     def time_passes(self, seconds: float) -> None:
@@ -138,25 +105,15 @@ class CronMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_last_time_never_goes_back(self) -> None:
-        if hasattr(self, "life"):
+        if self.is_alive:
             last = moment(self.world.status.get("lastScheduleTime"))
             assert last >= self.last
             self.last = last
 
     @invariant()
     def forbidden_ones_do_not_overlap(self) -> None:
-        if hasattr(self, "life") and self.policy != "Allow":
+        if self.is_alive and self.policy != "Allow":
             assert len(self.world.unfinished) <= 1
-
-    def teardown(self) -> None:
-        """Let everything calm down; then the books are right, and the next run comes."""
-        try:
-            if hasattr(self, "life"):
-                self.do(self.calm())
-                self.check()
-        finally:
-            self.runner.run(self.stop())
-            self.runner.close()
 
     async def calm(self) -> None:
         """Let faults end and failures be forgotten; then let one more run be due."""
@@ -167,11 +124,6 @@ class CronMachine(RuleBasedStateMachine):
             self.world.end(name)
         self.before = set(self.seen) | set(self.world.jobs)
         await self.world.clock.advance(60)
-
-    async def stop(self) -> None:
-        if hasattr(self, "life"):
-            self.life.cancel()
-            await asyncio.gather(self.life, return_exceptions=True)
 
     def check(self) -> None:
         jobs = self.world.jobs

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from pumice.core.jobs.ttl import FINISHED
 from pumice.kube.resources import JOB_FLOWS, JOBS
 from tests.adapters.controllers.flow_world import FlowWorld
-from tests.adapters.controllers.mortal import Death
+from tests.adapters.controllers.machine import ControllerMachine
 from tests.effort import examples
-from tests.fakeapi.clock import settle
-from tests.fakeapi.faults import Fault, Faults
+from tests.fakeapi.faults import Faults
 
 PLACES = st.integers(0, 3)
 STEPS: dict[str, Any] = {"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"]}
 NAMES = [f"f-{step}" for step in STEPS]
 
 
-class FlowMachine(RuleBasedStateMachine):
+class FlowMachine(ControllerMachine[FlowWorld]):
     """A diamond of four Jobs; the rules are what becomes of them, users, and bad luck."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.runner = asyncio.Runner()
-        self.world = self.do(self.make())
         #: Jobs that were ever Completed, and those of which the status ever said so
         self.done: set[str] = set()
         self.recorded: set[str] = set()
@@ -39,16 +34,6 @@ class FlowMachine(RuleBasedStateMachine):
     async def make(self) -> FlowWorld:
         return FlowWorld()
 
-    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine, and let the controller answer to what it did."""
-
-        async def and_calm() -> Any:
-            result = await work
-            await settle()
-            return result
-
-        return self.runner.run(and_calm())
-
     @initialize(retain=st.sampled_from(["retain", "delete"]), late=st.booleans())
     def begin(self, retain: str, late: bool) -> None:
         async def begin() -> None:
@@ -56,17 +41,9 @@ class FlowMachine(RuleBasedStateMachine):
             self.world.add_templates("a", "b", "c", *([] if late else ["d"]))
             self.is_late = late
             self.world.add_flow(STEPS, jobRetainPolicy=retain)
-            self.life = asyncio.create_task(self.live())
+            self.start()
 
         self.do(begin())
-
-    async def live(self) -> None:
-        """One controller after the other."""
-        while True:
-            self.death = Death(1_000_000)
-            async with self.world.running():
-                await self.death.come.wait()
-            self.world.api.faults = Faults()
 
     # What happens.
 
@@ -116,19 +93,11 @@ class FlowMachine(RuleBasedStateMachine):
 
     @rule(writes=st.integers(0, 3))
     def the_controller_dies_soon(self, writes: int) -> None:
-        async def doom() -> None:
-            self.death.after(writes)
-            self.world.api.faults.add(Fault(self.death.takes, 1_000_000, lost=True))
-
-        self.do(doom())
+        self.dies_after(writes)
 
     @rule(applied=st.booleans())
     def an_answer_is_lost(self, applied: bool) -> None:
         self.world.api.lose(applied=applied, when=lambda call: call.method != "GET")
-
-    @rule(code=st.sampled_from([403, 500, 503]), times=st.integers(1, 4))
-    def writes_fail(self, code: int, times: int) -> None:
-        self.world.api.fail(code, times=times, when=lambda call: call.method != "GET")
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 20.0]))
     def time_passes(self, seconds: float) -> None:
@@ -155,20 +124,10 @@ class FlowMachine(RuleBasedStateMachine):
 
     @invariant()
     def an_end_stays(self) -> None:
-        if hasattr(self, "life") and not self.is_deleted:
+        if self.is_alive and not self.is_deleted:
             assert self.ended in ("", self.world.phase)
             if self.world.phase in ("Succeed", "Failed"):
                 self.ended = self.world.phase
-
-    def teardown(self) -> None:
-        """Let everything calm down; then the flow comes to its end, and leaves what it should."""
-        try:
-            if hasattr(self, "life"):
-                self.do(self.calm())
-                self.check()
-        finally:
-            self.runner.run(self.stop())
-            self.runner.close()
 
     async def calm(self) -> None:
         """Let faults end, and all Jobs that still go on be Completed."""
@@ -181,11 +140,6 @@ class FlowMachine(RuleBasedStateMachine):
                 if phase_of(self.world, name) not in FINISHED:
                     self.world.turn(name, "Completed")
         await self.world.clock.advance(70)
-
-    async def stop(self) -> None:
-        if hasattr(self, "life"):
-            self.life.cancel()
-            await asyncio.gather(self.life, return_exceptions=True)
 
     def check(self) -> None:
         self.no_job_comes_before_its_targets()

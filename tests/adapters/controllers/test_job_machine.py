@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from pumice.core import names
 from pumice.core.jobs.ttl import FINISHED
 from pumice.kube.resources import POD_GROUPS
 from tests.adapters.controllers.job_world import order
-from tests.adapters.controllers.mortal import OBJECTS, Death, MortalWorld
+from tests.adapters.controllers.machine import ControllerMachine
+from tests.adapters.controllers.mortal import OBJECTS, MortalWorld
 from tests.adapters.controllers.world import Json
 from tests.effort import examples
-from tests.fakeapi.clock import settle
-from tests.fakeapi.faults import Fault, Faults
+from tests.fakeapi.faults import Faults
 
 MAX_RETRY = 3
 ACTIONS = ("AbortJob", "ResumeJob", "RestartJob", "CompleteJob", "TerminateJob", "RestartTask")
@@ -35,45 +35,28 @@ POLICIES: tuple[list[Json], ...] = (
 PLACES = st.integers(0, 3)
 
 
-class JobMachine(RuleBasedStateMachine):
+class JobMachine(ControllerMachine[MortalWorld]):
     """A Job of up to four pods; the rules are its extender, kubelets, users and bad luck."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.runner = asyncio.Runner()
-        self.world = self.do(self.make())
         self.ended = ""
 
     async def make(self) -> MortalWorld:
         return MortalWorld()
-
-    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine, and let the controller answer to what it did."""
-
-        async def and_calm() -> Any:
-            result = await work
-            await settle()
-            return result
-
-        return self.runner.run(and_calm())
 
     @initialize(policies=st.sampled_from(POLICIES), minimum=st.integers(1, 3))
     def submit(self, policies: list[Json], minimum: int) -> None:
         async def begin() -> None:
             self.world.submit(replicas=3, minAvailable=minimum, policies=policies,
                               maxRetry=MAX_RETRY, plugins={"svc": []})  # fmt: skip
-            self.life = asyncio.create_task(self.live())
+            self.start()
             await self.world.comes_true(lambda: self.world.phase == "Running")
 
         self.do(begin())
 
-    async def live(self) -> None:
-        """One controller after the other."""
-        while True:
-            self.death = Death(1_000_000)
-            async with self.world.running(max_requeues=-1):
-                await self.death.come.wait()
-            self.world.api.faults = Faults()
+    def running(self) -> AbstractAsyncContextManager[Any]:
+        return self.world.running(max_requeues=-1)
 
     # What happens.
 
@@ -138,15 +121,7 @@ class JobMachine(RuleBasedStateMachine):
 
     @rule(writes=st.integers(0, 6))
     def the_controller_dies_soon(self, writes: int) -> None:
-        async def doom() -> None:
-            self.death.after(writes)
-            self.world.api.faults.add(Fault(self.death.takes, 1_000_000, lost=True))
-
-        self.do(doom())
-
-    @rule(code=st.sampled_from([403, 500, 503]), times=st.integers(1, 4))
-    def writes_fail(self, code: int, times: int) -> None:
-        self.world.api.fail(code, times=times, when=lambda call: call.method != "GET")
+        self.dies_after(writes)
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 5.0]))
     def time_passes(self, seconds: float) -> None:
@@ -173,16 +148,6 @@ class JobMachine(RuleBasedStateMachine):
     def there_is_one_group_at_most(self) -> None:
         assert len(self.world.groups) <= 1
 
-    def teardown(self) -> None:
-        """Let everything calm down; then nothing is missing, and nothing is left behind."""
-        try:
-            if hasattr(self, "life"):
-                self.do(self.calm())
-                self.check()
-        finally:
-            self.runner.run(self.stop())
-            self.runner.close()
-
     async def calm(self) -> None:
         """Let time pass until nothing is done any more in ten seconds."""
         self.world.api.faults = Faults()
@@ -192,11 +157,6 @@ class JobMachine(RuleBasedStateMachine):
             self.world.play()
             await self.world.clock.advance(2.0)
             quiet = 0 if self.world.writes() else quiet + 1
-
-    async def stop(self) -> None:
-        if hasattr(self, "life"):
-            self.life.cancel()
-            await asyncio.gather(self.life, return_exceptions=True)
 
     def check(self) -> None:
         status, phase = self.world.status, self.world.phase
