@@ -18,6 +18,7 @@ from typing import Final, assert_never
 
 from controllers.caches import Caches, Index
 from controllers.statuses import patch_status
+from controllers.telling import Teller, said
 from controllers.zones import offsets
 from pumice.core import names, ownership
 from pumice.core.api.batch import Job
@@ -28,7 +29,7 @@ from pumice.core.crons.reconcile import reconcile
 from pumice.kube import resources
 from pumice.kube.client import Client, Preconditions
 from pumice.kube.clock import Clock, SystemClock
-from pumice.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, KubeError, NotFound
+from pumice.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, NotFound
 from pumice.kube.events import Recorder
 from pumice.kube.informer import Deleted, Event, Updated
 from pumice.kube.workqueue import WorkQueue
@@ -55,12 +56,10 @@ class CronJobController:
     ) -> None:
         self._client = client
         self._caches = caches
-        self._events = events
+        self._teller = Teller(events, resources.CRON_JOBS)
         self._clock = clock or SystemClock()
         #: since when a schedule is what it is, where it was seen to change
         self._since: dict[str, float] = {}
-        #: by CronJob, the warnings of the last pass: those are not repeated
-        self._warned: dict[str, set[t.RecordEvent]] = {}
         #: by CronJob, uids of Jobs that were deleted here and may still be shown or referred to
         self._removed: dict[str, set[str]] = {}
         self.queue: WorkQueue[str] = WorkQueue("cronjobs", self._work, workers=workers, clock=clock)
@@ -83,7 +82,8 @@ class CronJobController:
         """Look at a CronJob; a new schedule counts from now on, whatever the old one missed."""
         key = event.key
         if isinstance(event, Deleted):
-            for memory in (self._since, self._warned, self._removed):
+            self._teller.forget(key)
+            for memory in (self._since, self._removed):
                 memory.pop(key, None)
             return
         if isinstance(event, Updated) and _schedule(event.obj) != _schedule(event.old):
@@ -105,9 +105,9 @@ class CronJobController:
         if cron is None:
             return
         effects = reconcile(self._observed(key, cron), offsets, self._clock.now())
-        warned, self._warned[key] = self._warned.get(key, set()), set()
+        self._teller.begin(key)
         for effect in effects:
-            await self._carry_out(cron, effect, warned)
+            await self._carry_out(cron, effect)
 
     def _observed(self, key: str, cron: CronJob) -> t.Observed:
         meta = cron.metadata
@@ -126,7 +126,7 @@ class CronJobController:
             self._since.get(key, 0.0),
         )
 
-    async def _carry_out(self, cron: CronJob, effect: t.Effect, warned: set[t.RecordEvent]) -> None:
+    async def _carry_out(self, cron: CronJob, effect: t.Effect) -> None:
         """Do one effect; raise where it cannot be done, for the whole to be tried again."""
         match effect:
             case t.LookAgain(at=at):
@@ -135,15 +135,15 @@ class CronJobController:
             case t.PatchStatus(status=status):
                 await patch_status(self._client, self._caches.cron_jobs, cron, status)
             case t.CreateJob(job=job):
-                await self._create(cron, job, warned)
+                await self._create(cron, job)
             case t.DeleteJob():
-                await self._delete(cron, effect, warned)
+                await self._delete(cron, effect)
             case t.RecordEvent():
-                self._tell(cron, effect, warned)
+                self._teller.tell(cron.metadata, effect)
             case other:
                 assert_never(other)
 
-    async def _create(self, cron: CronJob, job: Job, warned: set[t.RecordEvent]) -> None:
+    async def _create(self, cron: CronJob, job: Job) -> None:
         """Create a Job; whatever has the name already is looked at in the next pass."""
         meta = cron.metadata
         try:
@@ -153,18 +153,18 @@ class CronJobController:
         except KubeError as error:
             is_over = isinstance(error, Forbidden) and TERMINATING in error.message
             reason = "NamespaceTerminating" if is_over else "FailedCreate"
-            text = f"Failed to create job: {_said(error)}"
-            self._tell(cron, t.RecordEvent("Warning", reason, text), warned)
+            text = f"Failed to create job: {said(error)}"
+            self._teller.tell(meta, t.RecordEvent("Warning", reason, text))
             if is_over:
                 return
             raise
         else:
             text = f"Created job {job.metadata.name} for CronJob {meta.key}"
-            self._tell(cron, t.RecordEvent("Normal", "SuccessfulCreate", text), warned)
+            self._teller.tell(meta, t.RecordEvent("Normal", "SuccessfulCreate", text))
         self._caches.jobs.observe(made)
         self.queue.add(meta.key)
 
-    async def _delete(self, cron: CronJob, effect: t.DeleteJob, warned: set[t.RecordEvent]) -> None:
+    async def _delete(self, cron: CronJob, effect: t.DeleteJob) -> None:
         """Delete a Job; that it is gone, or another by now, is as good."""
         meta, name = cron.metadata, effect.name
         try:
@@ -178,22 +178,12 @@ class CronJobController:
         except (NotFound, Conflict):
             return
         except KubeError as error:
-            text = f'Error deleting job "{name}": {_said(error)}'
-            self._tell(cron, t.RecordEvent("Warning", "FailedDelete", text), warned)
+            text = f'Error deleting job "{name}": {said(error)}'
+            self._teller.tell(meta, t.RecordEvent("Warning", "FailedDelete", text))
             raise
         self._removed[meta.key].add(effect.uid)
         text = f'Deleted job "{name}"'
-        self._tell(cron, t.RecordEvent("Normal", "SuccessfulDelete", text), warned)
-
-    def _tell(self, cron: CronJob, event: t.RecordEvent, warned: set[t.RecordEvent]) -> None:
-        """Record an event; a warning that the last pass gave as well is not repeated."""
-        if event.type == "Warning":
-            self._warned.setdefault(cron.metadata.key, set()).add(event)
-            if event in warned:
-                return
-        self._events.record(
-            resources.CRON_JOBS, cron.metadata, event.type, event.reason, event.message
-        )
+        self._teller.tell(meta, t.RecordEvent("Normal", "SuccessfulDelete", text))
 
 
 def _cron_key(job: Job) -> str:
@@ -207,8 +197,3 @@ def _schedule(cron: CronJob) -> Sequence[str | None]:
 def _standing(job: Job) -> Sequence[str | None]:
     """Return what a CronJob depends on, of one of its Jobs."""
     return job.status.state.phase, job.metadata.deletion_timestamp
-
-
-def _said(error: KubeError) -> str:
-    """Return an error in the words of the API server, where it gave any."""
-    return (error.message if isinstance(error, ApiError) else "") or str(error)

@@ -21,6 +21,7 @@ from typing import Final, assert_never
 from controllers.caches import Caches, Index
 from controllers.probing import Prober
 from controllers.statuses import patch_status
+from controllers.telling import Teller, said
 from pumice.core import names, ownership
 from pumice.core.api.batch import Job
 from pumice.core.api.flow import JobFlow, JobTemplate
@@ -30,7 +31,7 @@ from pumice.core.flows.reconcile import reconcile
 from pumice.kube import resources
 from pumice.kube.client import Client, Preconditions
 from pumice.kube.clock import Clock, SystemClock
-from pumice.kube.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound
+from pumice.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from pumice.kube.events import Recorder
 from pumice.kube.informer import Deleted, Event, Updated
 from pumice.kube.metrics import Metrics
@@ -58,7 +59,7 @@ class JobFlowController:
     ) -> None:
         self._client = client
         self._caches = caches
-        self._events = events
+        self._teller = Teller(events, resources.JOB_FLOWS)
         self._prober = prober or Prober(client)
         self._clock = clock or SystemClock()
         self._ends = {
@@ -69,8 +70,6 @@ class JobFlowController:
             )
             for phase in ("Succeed", "Failed")
         }
-        #: by JobFlow, the warnings of the last pass: those are not repeated
-        self._warned: dict[str, set[t.RecordEvent]] = {}
         self.queue: WorkQueue[str] = WorkQueue("jobflows", self._work, workers=workers, clock=clock)
         self._jobs: Index[Job] = Index(lambda job: _flow_key(job) or None, caches.jobs)
         self._flows: Index[JobFlow] = Index(lambda f: f.metadata.namespace, caches.job_flows)
@@ -91,7 +90,7 @@ class JobFlowController:
 
     def _on_flow(self, event: Event[JobFlow, JobFlow]) -> None:
         if isinstance(event, Deleted):
-            self._warned.pop(event.key, None)
+            self._teller.forget(event.key)
         else:
             self.queue.add(event.key)
 
@@ -120,7 +119,7 @@ class JobFlowController:
         flow = self._caches.job_flows.get(key)
         if flow is None:
             return
-        warned, self._warned[key] = self._warned.get(key, set()), set()
+        self._teller.begin(key)
         effects = reconcile(self._observed(flow), self._clock.now())
         checks = [
             check for effect in effects if isinstance(effect, t.Ask) for check in effect.checks
@@ -129,7 +128,7 @@ class JobFlowController:
             answers = await self._ask(flow, checks)
             effects = reconcile(self._observed(flow, answers), self._clock.now())
         for effect in effects:
-            await self._carry_out(flow, effect, warned)
+            await self._carry_out(flow, effect)
 
     def _observed(self, flow: JobFlow, answers: dict[t.Check, int] | None = None) -> t.Observed:
         meta = flow.metadata
@@ -148,7 +147,7 @@ class JobFlowController:
         counts = await asyncio.gather(*(self._prober.count(namespace, check) for check in asked))
         return dict(zip(asked, counts, strict=True))
 
-    async def _carry_out(self, flow: JobFlow, effect: t.Effect, warned: set[t.RecordEvent]) -> None:
+    async def _carry_out(self, flow: JobFlow, effect: t.Effect) -> None:
         """Do one effect; raise where it cannot be done, for the whole to be tried again."""
         meta = flow.metadata
         match effect:
@@ -158,11 +157,11 @@ class JobFlowController:
                 if phase != flow.status.state.phase and phase in self._ends:
                     self._ends[phase].labels(meta.namespace).inc()
             case t.CreateJob(job=job):
-                await self._create(flow, job, warned)
+                await self._create(flow, job)
             case t.DeleteJob(name=name, uid=uid):
                 await self._delete(meta.namespace, name, uid)
             case t.RecordEvent():
-                self._tell(flow, effect, warned)
+                self._teller.tell(flow.metadata, effect)
             case t.Ask():
                 self.queue.add_after(meta.key, PROBE_S)
             case t.LookAgain(seconds=seconds):
@@ -170,7 +169,7 @@ class JobFlowController:
             case other:
                 assert_never(other)
 
-    async def _create(self, flow: JobFlow, job: Job, warned: set[t.RecordEvent]) -> None:
+    async def _create(self, flow: JobFlow, job: Job) -> None:
         """Create a Job; whatever has the name already is looked at in the next pass."""
         meta = flow.metadata
         try:
@@ -178,13 +177,12 @@ class JobFlowController:
         except AlreadyExists:
             made = await self._client.get(resources.JOBS, meta.namespace, job.metadata.name)
         except KubeError as error:
-            why = (error.message if isinstance(error, ApiError) else "") or str(error)
-            text = f"{t.SYNC} JobFlow failed for {why}"
-            self._tell(flow, t.RecordEvent("Warning", t.SYNC, text), warned)
+            text = f"{t.SYNC} JobFlow failed for {said(error)}"
+            self._teller.tell(meta, t.RecordEvent("Warning", t.SYNC, text))
             raise
         else:
             text = f"create a job named {job.metadata.name}!"
-            self._tell(flow, t.RecordEvent("Normal", "Created", text), warned)
+            self._teller.tell(meta, t.RecordEvent("Normal", "Created", text))
         self._caches.jobs.observe(made)
         self.queue.add(meta.key)
 
@@ -195,16 +193,6 @@ class JobFlowController:
             await self._client.delete(
                 resources.JOBS, namespace, name, given=given, propagation="Background"
             )
-
-    def _tell(self, flow: JobFlow, event: t.RecordEvent, warned: set[t.RecordEvent]) -> None:
-        """Record an event; a warning that the last pass gave as well is not repeated."""
-        if event.type == "Warning":
-            self._warned.setdefault(flow.metadata.key, set()).add(event)
-            if event in warned:
-                return
-        self._events.record(
-            resources.JOB_FLOWS, flow.metadata, event.type, event.reason, event.message
-        )
 
 
 def _flow_key(job: Job) -> str:

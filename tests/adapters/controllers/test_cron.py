@@ -251,7 +251,9 @@ async def test_nothing_of_a_deleted_cronjob_remains(world: CronWorld) -> None:
         await world.clock.advance(300)
         assert world.jobs == {}
         assert world.api.all(CRON_JOBS) == []
-        assert (controller._since, controller._warned, controller._removed) == ({}, {}, {})
+        teller = controller._teller
+        assert (controller._since, controller._removed) == ({}, {})
+        assert (teller.warned, teller.before) == ({}, {})
 
 
 async def test_one_of_the_same_name_has_nothing_to_do_with_the_one_before(world: CronWorld) -> None:

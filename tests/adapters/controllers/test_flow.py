@@ -133,7 +133,8 @@ async def test_nothing_of_a_deleted_flow_remains(world: FlowWorld) -> None:
         await until(lambda: len(world.jobs) == 2)
         world.api.objects.delete(JOB_FLOWS, world.flow, {})
         await world.clock.advance(60)
-        assert (world.jobs, controller._warned) == ({}, {})
+        teller = controller._teller
+        assert (world.jobs, teller.warned, teller.before) == ({}, {}, {})
 
 
 async def test_a_template_that_comes_later_is_waited_for(world: FlowWorld) -> None:
