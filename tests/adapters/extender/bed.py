@@ -270,8 +270,14 @@ class Bed:
         if entry.resource != PODS or entry.type == "DELETED":
             return
         if pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending":
-            running = {**pod, "status": {**pod["status"], "phase": "Running"}}
-            asyncio.get_running_loop().call_soon(self.api.store.put, PODS, running)
+            asyncio.get_running_loop().call_soon(self._start, pod)
+
+    def _start(self, bound: Json) -> None:
+        """Have a pod run, as it is by now; one that is gone stays gone."""
+        meta = bound["metadata"]
+        pod = self.api.get(PODS, meta["namespace"], meta["name"])
+        if pod is not None and pod["metadata"]["uid"] == meta["uid"]:
+            self.api.store.put(PODS, {**pod, "status": {**pod["status"], "phase": "Running"}})
 
 
 def without_nothing(value: Any) -> Any:
