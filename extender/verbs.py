@@ -126,7 +126,10 @@ class EngineVerbs:
         """Answer from an open session, away from the loop on which bindings are posted."""
         async with self._asking:
             now = self.clock.monotonic()
-            if self._look is None or self._is_old(*self._look, now):
+            if self._look is not None and self._is_old(*self._look, now):
+                self._look[1].end()
+                self._look = None
+            if self._look is None:
                 snapshot = self.model.cluster.snapshot(self.model.avoided_nodes())
                 conf, at = self.configuration(), self.clock.now()
                 self._look = now, await asyncio.to_thread(_opened, snapshot, conf, at, self.ask)

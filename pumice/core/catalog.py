@@ -72,6 +72,11 @@ def remove_plugin(name: str) -> None:
     _added.pop(name, None)
 
 
+def plugin_names() -> list[str]:
+    """Return the names of all plugins that are known."""
+    return sorted(_PLUGINS.keys() | _added)
+
+
 def plugin_named(name: str) -> PluginBuilder | None:
     """Return what builds a plugin from its arguments; None for an unknown name."""
     return _added.get(name) or _load("plugins", _PLUGINS, name)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, total_ordering
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 from pumice.core import voting
 from pumice.core.catalog import PluginBuilder, action_named, is_added, plugin_named
@@ -133,6 +133,15 @@ class Session:
         self.views = Views(self.space, self.points, self.names, snapshot.avoided)
         #: what is to be told when the session closes
         self.findings = Findings(warnings=[*conf.warnings, *_faults(snapshot, ordered)])
+
+    def __enter__(self) -> Self:
+        """Open the session."""
+        self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the session."""
+        self.end()
 
     def open(self) -> None:
         """Let the configured plugins register, then put their functions in order."""
@@ -465,6 +474,17 @@ class Session:
         closing = Closing(self.id, self.now, self.snapshot, self.space, self.findings)
         return closing.plan(self.active, self.stranded)
 
+    def end(self) -> None:
+        """
+        Let go of everything: the session is of no use any more.
+
+        Plugins, points, views and the session know each other in circles, and would stay, with the
+        node table, until the garbage collector comes by.
+        """
+        self.views.end()
+        self.space.handlers.clear()
+        vars(self).clear()
+
     def _locate(self) -> None:
         """Write down in which HyperNodes the jobs are that are to be in few."""
         for job in self.active:
@@ -495,8 +515,8 @@ def run_session(
     ask: Ask = nobody,
 ) -> Plan:
     """Run one cycle and return its plan. Pure: same arguments and answers, same plan."""
-    with _collector_paused():
-        return _run(Session(snapshot, conf, now, session_id, ask=ask))
+    with _collector_paused(), Session(snapshot, conf, now, session_id, ask=ask) as ssn:
+        return _run(ssn)
 
 
 @contextmanager
@@ -504,8 +524,8 @@ def _collector_paused() -> Iterator[None]:
     """
     Keep the garbage collector from running.
 
-    A session makes many objects and leaves no cycles behind; looking for some in the middle of a
-    large one takes as long as the session itself.
+    A session makes many objects and leaves no cycles behind once it has ended; looking for some in
+    the middle of a large one takes as long as the session itself.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -517,7 +537,6 @@ def _collector_paused() -> Iterator[None]:
 
 
 def _run(ssn: Session) -> Plan:
-    ssn.open()
     for name in ssn.conf.actions:
         build = action_named(name)
         if build is None:

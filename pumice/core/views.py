@@ -68,6 +68,10 @@ class Views:
         self._classes: dict[tuple[TaskClass, tuple[Hashable, ...]], TaskClass] = {}
         self._views: dict[tuple[TaskClass, frozenset[str]], ClassView] = {}
 
+    def end(self) -> None:
+        """Let go of everything."""
+        vars(self).clear()
+
     def of_task(self, task: Task) -> ClassView:
         """Return the view of a task, which it shares with all that no plugin tells apart."""
         self.subject = task

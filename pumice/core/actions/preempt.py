@@ -74,8 +74,9 @@ class Preemptor:
         build: Callable[..., Evictor] = partial(Evictor, order=by_score)
         if arguments.boolean("enableTopologyAwarePreemption", False):
             build = partial(DryRun, comparison=Comparison.parse(arguments))
-        self._others = build(ssn, NAME, ssn.points.preemptable, self._other_jobs)
-        self._own = build(ssn, NAME, ssn.points.preemptable, self._same_job)
+        others, own = partial(_other_jobs, ssn, occupants), partial(_same_job, ssn, occupants)
+        self._others = build(ssn, NAME, ssn.points.preemptable, others)
+        self._own = build(ssn, NAME, ssn.points.preemptable, own)
         ssn.findings.warnings += arguments.faults.values()
 
     def serve(self, job: JobInfo, queue: QueueInfo) -> None:
@@ -94,20 +95,23 @@ class Preemptor:
                 return
             conclude(self._ssn, NAME, job, statement)
 
-    def _other_jobs(self, task: Task, i: int) -> list[Task]:
-        return [t for t in self._candidates(task, i) if t.job != task.job]
 
-    def _same_job(self, task: Task, i: int) -> list[Task]:
-        return [t for t in self._candidates(task, i) if t.job == task.job]
+def _other_jobs(ssn: Session, occupants: Occupants, task: Task, i: int) -> list[Task]:
+    return [t for t in _candidates(ssn, occupants, task, i) if t.job != task.job]
 
-    def _candidates(self, task: Task, i: int) -> list[Task]:
-        """Return the tasks of the queue on a node; one that asks for nothing spares the others."""
-        own = self._ssn.job(task.job)
-        return [
-            other
-            for other in self._occupants.on(i)
-            if not (task.cls.best_effort and not other.cls.best_effort)
-            and own is not None
-            and (job := self._ssn.job(other.job)) is not None
-            and job.queue == own.queue
-        ]
+
+def _same_job(ssn: Session, occupants: Occupants, task: Task, i: int) -> list[Task]:
+    return [t for t in _candidates(ssn, occupants, task, i) if t.job == task.job]
+
+
+def _candidates(ssn: Session, occupants: Occupants, task: Task, i: int) -> list[Task]:
+    """Return the tasks of the queue on a node; one that asks for nothing spares the others."""
+    own = ssn.job(task.job)
+    return [
+        other
+        for other in occupants.on(i)
+        if not (task.cls.best_effort and not other.cls.best_effort)
+        and own is not None
+        and (job := ssn.job(other.job)) is not None
+        and job.queue == own.queue
+    ]

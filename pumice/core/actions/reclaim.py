@@ -13,6 +13,7 @@ predicate agree, once the victims are gone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from pumice.core.actions.occupants import Occupants
 from pumice.core.actions.reprieves import reprieve
@@ -57,7 +58,8 @@ class Reclaimer:
     def __init__(self, ssn: Session, occupants: Occupants) -> None:
         self._ssn = ssn
         self._occupants = occupants
-        self._evictor = Evictor(ssn, NAME, ssn.points.reclaimable, self._lenders)
+        lenders = partial(_lenders, ssn, occupants)
+        self._evictor = Evictor(ssn, NAME, ssn.points.reclaimable, lenders)
 
     def serve(self, job: JobInfo, queue: QueueInfo) -> None:
         """Make room for the tasks that a job lacks; keep it if the job can start then."""
@@ -69,14 +71,15 @@ class Reclaimer:
                 self._evictor.make_room(statement, task, queue, held)
         conclude(ssn, NAME, job, statement)
 
-    def _lenders(self, task: Task, i: int) -> list[Task]:
-        """Return the tasks on a node whose queue lends to that of `task`."""
-        own = self._ssn.job(task.job)
-        found = []
-        for other in self._occupants.on(i):
-            job = self._ssn.job(other.job)
-            if job is None or own is None or job.queue == own.queue:
-                continue
-            if self._ssn.queues[job.queue].reclaimable:
-                found.append(other)
-        return found
+
+def _lenders(ssn: Session, occupants: Occupants, task: Task, i: int) -> list[Task]:
+    """Return the tasks on a node whose queue lends to that of `task`."""
+    own = ssn.job(task.job)
+    found = []
+    for other in occupants.on(i):
+        job = ssn.job(other.job)
+        if job is None or own is None or job.queue == own.queue:
+            continue
+        if ssn.queues[job.queue].reclaimable:
+            found.append(other)
+    return found

@@ -47,8 +47,11 @@ def choose(
     `cls` is the class that the pod has by itself (`class_of`), `ask` the way to a policy server.
     """
     snapshot = replace(picture.snapshot, active=frozenset({job.key}))
-    ssn = Session(snapshot, conf, picture.plan.now, picture.plan.session, ask=ask)
-    ssn.open()
+    with Session(snapshot, conf, picture.plan.now, picture.plan.session, ask=ask) as ssn:
+        return _choice(ssn, task, cls, node)
+
+
+def _choice(ssn: Session, task: Task, cls: TaskClass, node: str) -> Choice:
     if task.node in ssn.nodes.index and task.occupies:
         _take_off(ssn, task)
     view = ssn.views.of_task(replace(task, cls=cls))
@@ -56,7 +59,7 @@ def choose(
     if view.refused is not None:
         whole = Refused(everywhere, view.refused, words.refusal(view.refused, {}))
         return Choice(everywhere, 0, (whole,))
-    asks = {snapshot.names[row]: float(view.cls.req[row]) for row in view.cls.rows if row != PODS}
+    asks = {ssn.names[row]: float(view.cls.req[row]) for row in view.cls.rows if row != PODS}
     refusals, within = view.refusals(), ssn.within(task)
     if within is not None:
         outside = np.ones(everywhere, bool)
