@@ -19,7 +19,9 @@ class Length:
     kills: int
     backlog_gangs: int
     pending_gangs: int
+    #: for how long other pods come and go on the same nodes, and how many of them a second
     foreign_scheduler_s: float
+    foreign_per_s: float
     api_server_away_s: float
     soak_s: float
     #: how often a Deployment is rolled over
@@ -38,6 +40,7 @@ SHORT = Length(
     backlog_gangs=30,
     pending_gangs=100,
     foreign_scheduler_s=30,
+    foreign_per_s=10,
     api_server_away_s=10,
     soak_s=20,
     revisions=3,
@@ -51,6 +54,7 @@ FULL = Length(
     backlog_gangs=100,
     pending_gangs=500,
     foreign_scheduler_s=300,
+    foreign_per_s=20,
     api_server_away_s=30,
     soak_s=1800,
     revisions=20,

@@ -30,7 +30,6 @@ LAYOUTS = ("shared",)
 BATCH, FREE = "pumice.dev/batch-pod", "pumice.dev/free-pod"
 NODES = 20
 SIZE, CPU = 8, 2
-ORDINARY_PER_S = 20
 STARTS_S = 60.0
 PATIENCE_S = 20.0
 STAYS_S = 3.0
@@ -45,11 +44,11 @@ PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 async def test_gangs_and_ordinary_pods_never_get_the_same_room(bed: Bed, length: Length) -> None:
     bed.nodes(NODES, cpu=NODE_CPU)
     starts: list[float] = []
-    wanted = ORDINARY_PER_S * length.foreign_scheduler_s
+    wanted = length.foreign_per_s * length.foreign_scheduler_s
     async with (
         behind_proxy(bed) as proxy,
         bed.auditor() as auditor,
-        Churn(bed, per_s=ORDINARY_PER_S, cpu="1", life_s=2) as churn,
+        Churn(bed, per_s=length.foreign_per_s, cpu="1", life_s=2) as churn,
     ):
         await bed.until(churn.bound, 10, "ordinary pods are placed")
         with park(bed, proxy, size=SIZE, cpu=CPU) as gang:
@@ -73,7 +72,7 @@ async def test_gangs_and_ordinary_pods_never_get_the_same_room(bed: Bed, length:
     replaced = figures.pods_created - SIZE * len(starts)
     print(f"{len(starts)} gangs in {seconds:.0f} s, the slowest bound in {max(starts):.1f} s")
     print(f"{replaced} members replaced; {pods} ordinary pods created")
-    assert pods >= 0.95 * ORDINARY_PER_S * seconds
+    assert pods >= 0.95 * length.foreign_per_s * seconds
     assert figures.over_commitments == 0
 
 

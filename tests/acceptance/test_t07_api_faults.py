@@ -11,6 +11,7 @@ import pytest
 from tests.acceptance import scheduler_cache
 from tests.acceptance.bed import Bed
 from tests.acceptance.faults import Throttle
+from tests.acceptance.length import Length
 from tests.acceptance.objects import a_job
 from tests.acceptance.parked import behind_proxy
 from tests.acceptance.proxy import FaultProxy
@@ -25,12 +26,15 @@ CUT_S = 20.0
 CUT_AT = 150
 """Pods bound when the connections are cut: some gang is then in the middle of it."""
 BOUND_S = 90.0
+PARTIAL_S = 5.0
+"""How long a gang may be seen bound in part."""
 
 
-async def test_gangs_stay_whole_while_the_api_server_fails(bed: Bed) -> None:
+async def test_gangs_stay_whole_while_the_api_server_fails(bed: Bed, length: Length) -> None:
     bed.nodes(100)
     names = [f"gang-{index:02}" for index in range(GANGS)]
-    async with behind_proxy(bed) as proxy, bed.auditor() as auditor:
+    limit_s = PARTIAL_S * length.slack
+    async with behind_proxy(bed) as proxy, bed.auditor(limit_s=limit_s) as auditor:
         failing = proxy.fail(0.05, 500, method="POST", path=BINDING)
         late = proxy.answer_late(0.02, LATE_S, method="POST", path=BINDING)
         async with bursts(proxy) as throttling:

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.cluster
 
 OVERCOMMITTED = "pumice_nodes_overcommitted"
 SIZE, CPU = 8, 2
-FOREIGN_PER_S = 20
 STARTS_S = 60.0
 """The other scheduler doesn't see who is parked: on a slow machine it takes some tries."""
 
@@ -48,13 +47,13 @@ async def test_gangs_start_beside_a_default_scheduler_and_over_commitment_shows(
         pytest.skip("there is no other scheduler")
     bed.nodes(26, cpu=NODE_CPU)
     starts: list[float] = []
-    wanted = FOREIGN_PER_S * length.foreign_scheduler_s
+    wanted = length.foreign_per_s * length.foreign_scheduler_s
     async with (
         behind_proxy(bed) as proxy,
         default_scheduler(bed),
         bed.auditor(shared_nodes=True) as auditor,
     ):
-        async with Churn(bed, per_s=FOREIGN_PER_S, cpu="1", life_s=2) as churn:
+        async with Churn(bed, per_s=length.foreign_per_s, cpu="1", life_s=2) as churn:
             await bed.until(churn.bound, 10, "the default scheduler works")
             with park(bed, proxy, size=SIZE, cpu=CPU) as gang:
                 await gang.is_parked()
@@ -76,7 +75,7 @@ async def test_gangs_start_beside_a_default_scheduler_and_over_commitment_shows(
     print(f"{len(starts)} gangs in {seconds:.0f} s, the slowest bound in {max(starts):.1f} s")
     print(f"{replaced} members replaced; {pods} foreign pods created")
     print(f"{by_chance} bindings by chance that were more than a node can hold")
-    assert pods >= 0.95 * FOREIGN_PER_S * seconds
+    assert pods >= 0.95 * length.foreign_per_s * seconds
     assert report.statistics.over_commitments > by_chance
 
 
