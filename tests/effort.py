@@ -14,7 +14,7 @@ from tests.acceptance.length import FULL, VARIABLE
 
 THOROUGH = VARIABLE in os.environ
 ENDURING = os.environ.get(VARIABLE) == FULL.name
-QUICKER = 6
+QUICKER = 15
 LEAST = 5
 
 
