@@ -19,7 +19,7 @@ import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -142,12 +142,15 @@ class Bed:
                 self.patch(group, {"status": {"phase": "Inqueue"}})
 
     def end(self, *pods: Object, code: int = 0) -> None:
-        """Make running pods end with an exit code."""
+        """Make running pods end with an exit code; those that are gone have ended."""
         notes = {"metadata": {"annotations": {EXIT_AFTER: "0", EXIT_CODE: str(code)}}}
 
         def end_one(pod: Object) -> None:
-            with suppress(ApiError):
+            try:
                 self.api.patch(pod_path(pod), notes)
+            except ApiError as error:
+                if error.status != HTTPStatus.NOT_FOUND:
+                    raise
 
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(end_one, pods))
@@ -203,6 +206,16 @@ class Bed:
         phase: str = (self.pod_group(job) or {}).get("status", {}).get("phase", "")
         return phase
 
+    def shows_running(self, job: str) -> bool:
+        """
+        Tell whether all pods that a Job counts as running are seen to run here, too.
+
+        Pods and Jobs come by watches of their own: where a Job is seen to run, the news of its
+        pods may still be on the way.
+        """
+        counted: int = (self.job(job) or {}).get("status", {}).get("running", 0)
+        return len(self.running(job)) == counted
+
     def wait_for(self, check: Callable[[], object], timeout_s: float, what: str = "") -> float:
         """Wait until the check holds on the watched objects; return the seconds it took."""
         try:
@@ -227,9 +240,13 @@ class Bed:
         return await asyncio.to_thread(call, *arguments, **named)
 
     def wait_phase(self, job: str, phase: str, timeout_s: float) -> float:
-        """Wait until a Job has a phase."""
+        """Wait until a Job has a phase; of one that runs, until its pods are seen to run, too."""
         return self.wait_for(
-            lambda: self.job_phase(job) == phase, timeout_s, f"Job {job} is {phase}"
+            lambda: (
+                self.job_phase(job) == phase and (phase != "Running" or self.shows_running(job))
+            ),
+            timeout_s,
+            f"Job {job} is {phase}",
         )
 
     def summary(self) -> str:

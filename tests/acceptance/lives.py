@@ -59,11 +59,20 @@ def phases(bed: Bed, job: str) -> list[str]:
     return shown
 
 
-def wait_phases(bed: Bed, job: str, *wanted: str) -> None:
-    """Wait until a Job has gone through phases, in this order."""
+def wait_phases(bed: Bed, job: str, *wanted: str, patience_s: float = PATIENCE_S) -> None:
+    """
+    Wait until a Job has gone through phases, in this order.
+
+    Where it runs in the end, its pods are seen to run, too, when this returns.
+    """
     what = f"{job} goes through {', '.join(wanted)}"
+
+    def is_through() -> bool:
+        is_seen = wanted[-1] != "Running" or bed.shows_running(job)
+        return is_seen and _come_in_order(phases(bed, job), wanted)
+
     try:
-        bed.wait_for(lambda: _come_in_order(phases(bed, job), wanted), PATIENCE_S, what)
+        bed.wait_for(is_through, patience_s, what)
     except TimeoutError as error:
         raise TimeoutError(f"{error}\nshown: {phases(bed, job)}") from None
 
