@@ -140,6 +140,17 @@ class FakeApi:
         for watch in self.watches:
             watch.silence()
 
+    def hold(self, resource: AnyResource) -> None:
+        """Let news of a collection come late: none arrives before `resume`."""
+        for watch in self.watches:
+            if watch.resource == resource:
+                watch.hold()
+
+    def resume(self) -> None:
+        """Let all news that were held arrive."""
+        for watch in list(self.watches):
+            watch.resume()
+
     def compact(self) -> None:
         """Forget the history: watches from before, and lists half read, are Gone."""
         self.store.compact()

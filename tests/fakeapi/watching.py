@@ -26,6 +26,8 @@ class Watch:
         self.lines: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self._silent = False
         self._ending = False
+        #: lines on their way for longer; None while they arrive at once
+        self._late: list[bytes | Exception | None] | None = None
         #: up to where the client knows
         self._known = since
 
@@ -83,6 +85,19 @@ class Watch:
         """Send nothing any more, as a connection does of which one end is gone."""
         self._silent = True
 
+    def hold(self) -> None:
+        """Keep what is sent from arriving until `resume`."""
+        if self._late is None:
+            self._late = []
+
+    def resume(self) -> None:
+        """Let what was held arrive, in order."""
+        late, self._late = self._late, None
+        for line in late or ():
+            self._put(line)
+
     def _put(self, line: bytes | Exception | None) -> None:
-        if not self._silent:
+        if self._late is not None:
+            self._late.append(line)
+        elif not self._silent:
             self.lines.put_nowait(line)

@@ -13,7 +13,7 @@ from hypothesis.stateful import initialize, invariant, rule
 
 from pumice.core import names
 from pumice.core.jobs.ttl import FINISHED
-from pumice.kube.resources import POD_GROUPS
+from pumice.kube.resources import JOBS, POD_GROUPS, PODS, AnyResource
 from tests.adapters.controllers.job_world import order
 from tests.adapters.controllers.machine import ControllerMachine
 from tests.adapters.controllers.mortal import OBJECTS, MortalWorld
@@ -123,6 +123,25 @@ class JobMachine(ControllerMachine[MortalWorld]):
     def the_controller_dies_soon(self, writes: int) -> None:
         self.dies_after(writes)
 
+    @rule(resource=st.sampled_from([JOBS, PODS, POD_GROUPS]))
+    def news_come_late(self, resource: AnyResource) -> None:
+        self.world.api.hold(resource)
+
+    @rule()
+    def late_news_arrive(self) -> None:
+        async def arrive() -> None:
+            self.world.api.resume()
+
+        self.do(arrive())
+
+    @rule(times=st.integers(1, 3))
+    def answers_are_lost(self, times: int) -> None:
+        self.world.api.lose(times=times, applied=True, when=lambda call: call.method != "GET")
+
+    @rule(method=st.sampled_from(["POST", "PATCH", "DELETE"]), seconds=st.sampled_from([0.05, 2.0]))
+    def requests_are_slow(self, method: str, seconds: float) -> None:
+        self.world.api.delay(seconds, times=2, method=method)
+
     @rule(seconds=st.sampled_from([0.1, 1.0, 5.0]))
     def time_passes(self, seconds: float) -> None:
         async def pass_on() -> None:
@@ -151,6 +170,7 @@ class JobMachine(ControllerMachine[MortalWorld]):
     async def calm(self) -> None:
         """Let time pass until nothing is done any more in ten seconds."""
         self.world.api.faults = Faults()
+        self.world.api.resume()
         quiet = 0
         while quiet < 5:
             self.world.writes()
