@@ -31,6 +31,7 @@ from pumice.core.api.core import Pod
 from pumice.core.api.scheduling import PodGroup
 from pumice.core.jobs import types as t
 from pumice.core.jobs.difference import difference
+from pumice.core.jobs.membership import restart_notes
 from pumice.kube import resources
 from pumice.kube.client import Client, Preconditions
 from pumice.kube.errors import (
@@ -229,7 +230,8 @@ class Hands:
 
     async def _mark(self, namespace: str, effect: t.MarkOutOfSync) -> None:
         """Mark a pod; one that is gone, or another by now, needs no mark."""
-        patch = MergePatch({"metadata": {"annotations": {names.OUT_OF_SYNC: "true"}}})
+        notes = {names.OUT_OF_SYNC: "true", **restart_notes(effect.restart)}
+        patch = MergePatch({"metadata": {"annotations": notes}})
         given = Preconditions(uid=effect.uid)
         try:
             pod = await self._client.patch(

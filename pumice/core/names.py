@@ -16,6 +16,7 @@ MARKER_RESOURCE: Final = "pumice.dev/batch-pod"
 FREE_MARKER_RESOURCE: Final = "pumice.dev/free-pod"
 MARKERS: Final = frozenset({MARKER_RESOURCE, FREE_MARKER_RESOURCE})
 PLANNED_NODE: Final = "pumice.dev/planned-node"
+RESTART: Final = "pumice.dev/restart"
 EXPECTED_DURATION: Final = "pumice.dev/expected-duration"
 ALLOCATION: Final = "pumice.dev/device-allocation"
 

@@ -3,12 +3,14 @@ What a change of an object means for its Job.
 
 A pod is judged by the phase it shows, also when it is seen for the first time: what ended while no
 controller ran is found at the next start. The version in the request keeps this harmless, because
-whoever acted on that end already raised the Job's version or removed the pod.
+whoever acted on that end already raised the Job's version or removed the pod. A pod that goes for a
+restart says so: where whoever began that restart is no more, it is begun again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from pumice.core.api.batch import Event, Job, TaskSpec
 from pumice.core.api.bus import Command
@@ -30,7 +32,10 @@ def pod_changed(old: Pod | None, new: Pod, job: Job | None, peers: Iterable[Pod]
     policy of the Job listens to an event of a whole task.
     """
     if m.is_out_of_sync(new):
-        return _request(new, "OutOfSync")
+        request = _request(new, "OutOfSync")
+        # Whoever sees its own marks come back is at it already.
+        restart = m.restart_of(new) if old is None else None
+        return replace(request, action=restart.action, retry=restart.retry) if restart else request
     phase, before = m.phase_of(new), m.phase_of(old) if old else ""
     if phase == "Failed" and before != "Failed":
         return _request(new, "PodFailed", _exit_code(new))

@@ -9,6 +9,9 @@ What is written in which order decides what a controller finds that takes over i
 
     to Aborting, Completing, Terminating    status, marks, deletions    the phase goes on killing
     to Restarting                           marks, status, deletions    marked pods are replaced
+
+Marks name the retry that a restart spends. Where the Job has not spent it, the restart was broken
+off among the marks; it is then begun again, and reaches the pods that had none yet.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from pumice.core.jobs import types as t
 from pumice.core.jobs.counters import Counters, in_phase
 
 
-def kill(seen: t.Observed, step: state.Step, now: float) -> list[t.Effect]:
+def kill(seen: t.Observed, step: state.Step, decision: t.Decision, now: float) -> list[t.Effect]:
     """
     Remove all pods but the retained ones, the plugins' objects and the PodGroup.
 
@@ -44,7 +47,8 @@ def kill(seen: t.Observed, step: state.Step, now: float) -> list[t.Effect]:
         version=job.status.version + active,
         controlled_resources=plugins.without_resources(job.status.controlled_resources),
     )
-    effects = _removals(step, doomed, _status(seen, step, doomed, status, now))
+    written = _status(seen, step, doomed, status, now)
+    effects = _removals(step, doomed, written, _restart(seen, step, decision))
     effects += objects.remove(seen)
     if seen.group is not None:
         meta = seen.group.metadata
@@ -69,18 +73,28 @@ def kill_target(
         if not doomed:
             return []
     doomed = list(_alive(doomed))
-    return _removals(step, doomed, _status(seen, step, doomed, seen.job.status, now))
+    written = _status(seen, step, doomed, seen.job.status, now)
+    return _removals(step, doomed, written, _restart(seen, step, decision))
+
+
+def _restart(seen: t.Observed, step: state.Step, decision: t.Decision) -> t.Restart | None:
+    """Return what marks tell of a restart that spends a retry."""
+    if not step.retry or decision.action not in t.RESTARTS:
+        return None
+    return t.Restart(decision.action, seen.job.status.retry_count + 1)
 
 
 def _alive(pods: Iterable[Pod]) -> Iterable[Pod]:
     return (pod for pod in pods if not m.is_terminating(pod))
 
 
-def _removals(step: state.Step, doomed: list[Pod], status: list[t.Effect]) -> list[t.Effect]:
+def _removals(
+    step: state.Step, doomed: list[Pod], status: list[t.Effect], restart: t.Restart | None
+) -> list[t.Effect]:
     """Mark all, then delete all, with the write of the status where it belongs."""
     named = [(pod.metadata.name, PodUid(pod.metadata.uid)) for pod in doomed]
     marks: list[t.Effect] = [
-        t.MarkOutOfSync(*which)
+        t.MarkOutOfSync(*which, restart)
         for which, pod in zip(named, doomed, strict=True)
         if not m.is_out_of_sync(pod)
     ]

@@ -7,6 +7,7 @@ from pumice.core.api.batch import Job, TaskSpec
 from pumice.core.api.core import ContainerStatus, Pod
 from pumice.core.api.meta import ObjectMeta, Template
 from pumice.core.api.scheduling import PodGroup
+from pumice.core.jobs.types import RESTARTS, Restart
 
 _REFUSALS = ("NodeAffinity", "UnexpectedAdmissionError")
 
@@ -96,6 +97,19 @@ def is_terminating(pod: Pod) -> bool:
 def is_out_of_sync(pod: Pod) -> bool:
     """Tell whether the pod is to be replaced without anybody calling it a failure."""
     return names.OUT_OF_SYNC in (pod.metadata.annotations or {}) or is_refused(pod)
+
+
+def restart_notes(restart: Restart | None) -> dict[str, str]:
+    """Return the annotations that tell for which restart a pod goes."""
+    return {names.RESTART: f"{restart.retry} {restart.action}"} if restart else {}
+
+
+def restart_of(pod: Pod) -> Restart | None:
+    """Return for which restart a pod goes, None where it says nothing that makes sense."""
+    retry, _, action = (pod.metadata.annotations or {}).get(names.RESTART, "").partition(" ")
+    if action not in RESTARTS or not retry.isdecimal():
+        return None
+    return Restart(action, int(retry))
 
 
 def is_refused(pod: Pod) -> bool:

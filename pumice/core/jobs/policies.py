@@ -1,7 +1,8 @@
 """
 From a request to an action: who decides, and in which order.
 
-An order (a Command, or a delayed action that came due) is obeyed at once. A pod's end is judged by
+An order (a Command, a delayed action that came due, a restart that was broken off) is obeyed at
+once. A pod's end is judged by
 the policies of its task, then by those of the Job; the first that matches decides. Requests about
 a Job or pods that are no more lead to a plain sync.
 """
@@ -18,9 +19,9 @@ from pumice.core.jobs.event_table import kind_of
 
 def decide(request: t.Request, job: Job) -> t.Decision:
     """Return the action for a request, as Volcano's applyPolicies."""
-    if request.action:
-        return t.Decision(request.action, request)
     sync = t.Decision(t.SYNC, request)
+    if request.action:
+        return sync if is_done(request, job) else t.Decision(request.action, request)
     if not kind_of(request.event).answered:
         return sync
     if request.job_uid and request.job_uid != job.metadata.uid:
@@ -32,6 +33,14 @@ def decide(request: t.Request, job: Job) -> t.Decision:
         return sync
     after_s = durations.seconds(policy.timeout) if policy.timeout else None
     return t.Decision(policy.action, request, max(after_s or 0.0, 0.0))
+
+
+def is_done(request: t.Request, job: Job) -> bool:
+    """Tell whether an order spends a retry that is not the next of this very Job."""
+    if not request.retry:
+        return False
+    is_next = request.retry == job.status.retry_count + 1
+    return not is_next or request.job_uid != job.metadata.uid
 
 
 def listens(job: Job, task: str, event: Event) -> bool:

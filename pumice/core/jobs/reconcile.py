@@ -11,6 +11,7 @@ from __future__ import annotations
 from pumice.core.api.batch import Job
 from pumice.core.jobs import state
 from pumice.core.jobs.kill import kill, kill_target
+from pumice.core.jobs.policies import is_done
 from pumice.core.jobs.sync import sync
 from pumice.core.jobs.types import RESUME, SYNC, Decision, Effect, Observed, RecordEvent, Request
 
@@ -31,7 +32,7 @@ def reconcile(seen: Observed, decision: Decision, now: float) -> list[Effect]:
         case "sync":
             return effects + sync(seen, step, now)
         case "kill":
-            return effects + kill(seen, step, now)
+            return effects + kill(seen, step, decision, now)
         case "kill target":
             return effects + kill_target(seen, step, decision, now)
 
@@ -40,7 +41,8 @@ def remaining(decision: Decision, job: Job) -> Decision:
     """
     Return what is left to do of an action that failed on the way, as the Job is now.
 
-    Most are simply done again. A resumed Job that restarts already would lose what it has kept.
+    Most are simply done again. A resumed Job that restarts already would lose what it has kept,
+    and of a restart that somebody else has carried out nothing is left.
     """
     is_resumed = decision.action == RESUME and job.status.state.phase == "Restarting"
-    return SYNCHRONISE if is_resumed else decision
+    return SYNCHRONISE if is_resumed or is_done(decision.request, job) else decision

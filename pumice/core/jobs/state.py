@@ -142,10 +142,10 @@ ABORTED: Final = _emptied("A", "Aborting", "Aborted")
 COMPLETED: Final = _emptied("C", "Completing", "Completed")
 TERMINATED: Final = _emptied("T", "Terminating", "Terminated")
 
-_RESTARTS = (t.RESTART_TASK, t.RESTART_POD, t.RESTART_PARTITION)
+_OF_TARGETS = (t.RESTART_TASK, t.RESTART_POD, t.RESTART_PARTITION)
 _ALIVE: Final[Mapping[str, Step]] = {
     t.RESTART: Step("kill", NONE, goto="Restarting", retry=True),
-    **dict.fromkeys(_RESTARTS, Step("kill target", goto="Restarting", retry=True)),
+    **dict.fromkeys(_OF_TARGETS, Step("kill target", goto="Restarting", retry=True)),
     t.ABORT: Step("kill", SOFT, goto="Aborting"),
     t.COMPLETE: Step("kill", SOFT, goto="Completing"),
     t.TERMINATE: Step("kill", SOFT, goto="Terminating"),
@@ -159,7 +159,7 @@ TABLE: Final[Mapping[JobPhase, Mapping[str, Step]]] = {
     "Running": {**_ALIVE, "*": Step("sync", settle=RUNNING)},
     "Restarting": {
         t.SYNC: Step("sync", settle=RESTARTED),
-        **dict.fromkeys(_RESTARTS, Step("kill target", settle=RESTARTED)),
+        **dict.fromkeys(_OF_TARGETS, Step("kill target", settle=RESTARTED)),
         "*": Step("kill", NONE, settle=RESTARTED),
     },
     "Aborting": {

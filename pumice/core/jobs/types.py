@@ -27,6 +27,7 @@ RESTART_PARTITION: Final = "RestartPartition"
 TERMINATE: Final = "TerminateJob"
 COMPLETE: Final = "CompleteJob"
 RESUME: Final = "ResumeJob"
+RESTARTS: Final = (RESTART, RESTART_TASK, RESTART_POD, RESTART_PARTITION)
 
 MAX_PODS: Final = 100_000
 """A Job of more pods is refused: walking through them would keep every other Job waiting."""
@@ -57,6 +58,8 @@ class Request:
     pod_uid: str = ""
     partition: str = ""
     exit_code: int = 0
+    #: the retry that the action spends; once the Job has spent it, the action has been run
+    retry: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +127,20 @@ class CreatePod:
 
 
 @dataclass(frozen=True, slots=True)
+class Restart:
+    """Why a pod goes: an action, and which retry of the Job it is."""
+
+    action: Action
+    retry: int
+
+
+@dataclass(frozen=True, slots=True)
 class MarkOutOfSync:
-    """Annotate a pod so that its end raises no policy."""
+    """Annotate a pod so that its end raises no policy, and where it restarts, for what."""
 
     name: str
     uid: PodUid
+    restart: Restart | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,7 @@ def a_pod(
     version: int | str = 0,
     deleting: bool = False,
     marked: bool = False,
+    restart: str = "",
     reason: str = "",
     restarts: int = 0,
     exit_code: int | None = None,
@@ -109,6 +110,8 @@ def a_pod(
     }
     if marked:
         notes[names.OUT_OF_SYNC] = "true"
+    if restart:
+        notes[names.RESTART] = restart
     ended = None if exit_code is None else ContainerStateTerminated(exit_code=exit_code)
     container = ContainerStatus(
         name="main", ready=ready, restart_count=restarts, state=ContainerState(terminated=ended)

@@ -122,6 +122,23 @@ def test_pod_changed(case: Case) -> None:
     )
 
 
+BROKEN_OFF: dict[str, tuple[Pod | None, str, tuple[str, int]]] = {
+    "a mark from before tells of a restart": (None, "2 RestartTask", ("RestartTask", 2)),
+    "a mark of our own comes back": (a_pod(), "2 RestartTask", ("", 0)),
+    "a mark for nothing": (None, "", ("", 0)),
+    "a mark for no restart": (None, "2 TerminateJob", ("", 0)),
+    "a mark that makes no sense": (None, "RestartJob", ("", 0)),
+}
+
+
+@pytest.mark.parametrize(("old", "note", "want"), BROKEN_OFF.values(), ids=BROKEN_OFF.keys())
+def test_a_restart_that_was_broken_off(old: Pod | None, note: str, want: tuple[str, int]) -> None:
+    got = pod_changed(old, a_pod(marked=True, restart=note), a_job(), [])
+
+    assert (got.action, got.retry) == want
+    assert (got.event, got.task, got.pod) == ("OutOfSync", "w", "j-w-0")
+
+
 DELETED = {
     "a pod that goes is evicted": (a_pod(), "PodEvicted"),
     "a pod of an old version goes": (a_pod(version=2), "PodEvicted"),

@@ -147,6 +147,27 @@ def test_a_restart_is_written_when_all_that_goes_is_marked() -> None:
     ]
 
 
+MARKED: dict[str, tuple[t.Decision, str, t.Restart | None]] = {
+    "a restart": (order(t.RESTART), "Running", t.Restart(t.RESTART, 2)),
+    "a restart of a task": (
+        order(t.RESTART_TASK, task="w"), "Pending", t.Restart(t.RESTART_TASK, 2)
+    ),
+    "a restart within another one": (order(t.RESTART), "Restarting", None),
+    "an end": (order(t.ABORT), "Running", None),
+    "a resume": (order(t.RESUME), "Aborting", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("decision", "phase", "want"), MARKED.values(), ids=MARKED.keys())
+def test_marks_tell_which_retry_a_restart_spends(
+    decision: t.Decision, phase: str, want: t.Restart | None
+) -> None:
+    job = a_job(phase=phase, status={"retry_count": 1})
+    effects = reconcile(observed(job, a_pod()), decision, NOW)
+
+    assert [e.restart for e in effects if isinstance(e, t.MarkOutOfSync)] == [want]
+
+
 def test_the_status_counts_what_is_spared_and_says_how_long_the_job_took() -> None:
     job = a_job(a_task("w", 2))
     pods = a_pod("j-w-0"), a_pod("j-w-1", "Succeeded")
@@ -203,3 +224,10 @@ REMAINING: dict[str, tuple[str, str, str]] = {
 @pytest.mark.parametrize(("action", "phase", "want"), REMAINING.values(), ids=REMAINING.keys())
 def test_what_is_left_of_an_action(action: str, phase: str, want: str) -> None:
     assert remaining(order(action), a_job(phase=phase)).action == want
+
+
+def test_nothing_is_left_of_a_restart_that_somebody_else_carried_out() -> None:
+    again = t.Decision(t.RESTART, t.Request(action=t.RESTART, retry=1, job_uid="u1"))
+
+    assert remaining(again, a_job()) == again
+    assert remaining(again, a_job(status={"retry_count": 1})).action == t.SYNC

@@ -20,12 +20,27 @@ class Case:
     job: list[LifecyclePolicy] = field(default_factory=list)
     task: list[LifecyclePolicy] = field(default_factory=list)
     version: int = 0
+    retries: int = 0
 
 
 RESTART = a_policy("RestartJob", "PodFailed")
 CASES = {
     "an order is obeyed whatever the policies say": Case(
         Request(event="CommandIssued", action="AbortJob", version=0), "AbortJob", version=3
+    ),
+    "a restart that was broken off is begun again": Case(
+        Request(event="OutOfSync", action="RestartJob", job_uid="u1", retry=1), "RestartJob"
+    ),
+    "a restart of which the retry is spent was carried out": Case(
+        Request(event="OutOfSync", action="RestartJob", job_uid="u1", retry=1),
+        "SyncJob",
+        retries=1,
+    ),
+    "a restart is the next or none": Case(
+        Request(event="OutOfSync", action="RestartJob", job_uid="u1", retry=9), "SyncJob"
+    ),
+    "a restart of a namesake means sync": Case(
+        Request(event="OutOfSync", action="RestartJob", job_uid="u0", retry=1), "SyncJob"
     ),
     "no policy means sync": Case(Request(event="PodFailed"), "SyncJob"),
     "a policy of the job decides": Case(Request(event="PodFailed"), "RestartJob", job=[RESTART]),
@@ -115,7 +130,8 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_decide(case: Case) -> None:
     task = a_task("w", policies=case.task or None)
-    job = a_job(task, policies=case.job or None, status={"version": case.version})
+    status = {"version": case.version, "retry_count": case.retries}
+    job = a_job(task, policies=case.job or None, status=status)
 
     assert decide(case.request, job) == Decision(case.want, case.request, case.after_s)
 
