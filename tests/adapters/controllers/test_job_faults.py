@@ -133,8 +133,10 @@ async def test_a_kill_cut_short_ends_with_all_pods_replaced(world: JobWorld) -> 
         await world.until(lambda: [p for p in world.pods.values()
                                    if p["metadata"].get("deletionTimestamp")])  # fmt: skip
         await world.finish()
+        world.enqueue()
         await world.until(lambda: len(world.pods) == 3)
         assert not set(world.uids.values()) & set(before.values())
+        assert world.status["retryCount"] == 1
 
 
 async def test_a_quota_that_is_full_is_told_and_waited_for(world: JobWorld) -> None:
