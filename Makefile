@@ -30,8 +30,13 @@ unit: $(INSTALLED) ## Tests without cluster and network
 	@$(BIN)/python -m pytest -m "not cluster" -n 3 --dist worksteal
 
 .PHONY: e2e
-e2e: controlplane ## Everything, the acceptance tests at full counts
-	@PUMICE_LENGTH=full $(BIN)/python -m pytest
+e2e: controlplane ## Everything: the cases, the acceptance tests at full counts
+	@$(BIN)/python -m tests.cases tests/cases/scenarios; cases=$$?; \
+	    PUMICE_LENGTH=full $(BIN)/python -m pytest && exit $$cases
+
+.PHONY: cases
+cases: controlplane ## The cases alone, each on a control plane of its own (an hour)
+	@$(BIN)/python -m tests.cases tests/cases/scenarios
 
 .PHONY: lint
 lint: $(INSTALLED) ## Style, formatting, types, import contracts

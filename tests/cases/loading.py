@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from tests.cases import schema
+from tests.cases import schema, shorthand
 from tests.cases.checks import AnyCheck
 from tests.cases.errors import MalformedError
 from tests.cases.moment import is_group, parse
@@ -23,6 +23,8 @@ def load(path: Path) -> Case:
     """Return the case in a file; raise MalformedError where it is none."""
     try:
         tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if shorthand.is_short(tree):
+            tree = shorthand.expanded(tree, path.stem)
         case = msgspec.convert(tree, Case)
         faults = list(_faults(case))
     except OSError as error:

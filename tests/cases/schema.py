@@ -1,4 +1,8 @@
-"""The form of a case file: what there is, the steps in order, what must be seen."""
+"""
+The form of a case file: what there is, the steps in order, what must be seen.
+
+Files may be written shorter: see `shorthand`.
+"""
 
 from __future__ import annotations
 
