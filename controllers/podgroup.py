@@ -2,6 +2,7 @@
 The PodGroup controller: a group for every pod of ours that names none.
 
     pods without a group, by the name of the group they belong to ──┐
+    groups that somebody deleted, after a while ────────────────────┤
     ReplicaSets and StatefulSets ───────────────────────────────────┴──► one worker a group
 
 What to do is decided in `pumice.core.groups`. The group is created once for all its pods, then
@@ -40,6 +41,8 @@ T = TypeVar("T", bound=Object)
 
 WORKERS: Final = 5
 IN_FLIGHT: Final = 16
+LOST_S: Final = 1.0
+"""After how long a group that is gone is made again: one that goes with its owner stays away."""
 OWNERS: Final[dict[str, Resource[Plain]]] = {
     resource.kind: Resource(resource.api_version, resource.kind, resource.plural, Plain)
     for resource in (
@@ -80,6 +83,8 @@ class PodGroupController:
         )
         #: pods that name no group, by `namespace/name` of the one they belong to
         self._ungrouped: Index[Pod] = Index(self._group_key, caches.pods)
+        #: pods that name the group which was made for them, by `namespace/name` of that
+        self._members: Index[Pod] = Index(self._made_key, caches.pods)
         caches.pods.subscribe(self._on_pod)
         caches.pod_groups.subscribe(self._on_group)
         self._follow(caches.replica_sets)
@@ -101,13 +106,24 @@ class PodGroupController:
             return None
         return f"{pod.metadata.namespace}/{g.group_name(pod)}"
 
+    def _made_key(self, pod: Pod) -> str | None:
+        if not g.has_group(pod, self._caches.scheduler_names):
+            return None
+        return f"{pod.metadata.namespace}/{g.group_name(pod)}"
+
     def _on_pod(self, event: Event[Pod, Pod]) -> None:
-        if not isinstance(event, Deleted) and (key := self._group_key(event.obj)):
+        if isinstance(event, Deleted):
+            return
+        if key := self._group_key(event.obj):
             self.queue.add(key)
+        elif (key := self._made_key(event.obj)) and self._caches.pod_groups.get(key) is None:
+            self.queue.add_after(key, LOST_S)
 
     def _on_group(self, event: Event[PodGroup, PodGroup]) -> None:
         if isinstance(event, Deleted):
             self._gone.discard(event.uid)
+            if self._members.get(event.key):
+                self.queue.add_after(event.key, LOST_S)
 
     def _follow(self, workloads: Cache[T, Workload]) -> None:
         """Look at the group of a workload when it loses its last replica, or gets a first."""
@@ -145,6 +161,8 @@ class PodGroupController:
             self._ungrouped.get(key).values(),
             key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name),
         )
+        if not pods and group is None:
+            pods = await self._loser(key)
         if not pods:
             self._told.pop(key, None)
             return
@@ -159,6 +177,15 @@ class PodGroupController:
         except Forbidden as error:
             self._refused(key, pods, error)
             raise  # A quota may have room later.
+
+    async def _loser(self, key: str) -> list[Pod]:
+        """Return one of the pods whose group is gone, as a whole; none where there is none."""
+        for pod in self._members.get(key).values():
+            meta = pod.metadata
+            with suppress(NotFound):
+                whole = await self._client.get(resources.PODS, meta.namespace, meta.name)
+                return [whole] if whole.metadata.uid == meta.uid else []
+        return []
 
     async def _owners(self, pod: Pod, row: Workload | None) -> list[Mapping[str, str]]:
         """Return the annotations of the pod's owners; one that is gone has none."""

@@ -8,6 +8,7 @@ has its own. What the group asks for comes from a pod; annotations of the worklo
     pod without group annotation ──► create the group, unless it is there ──► annotate the pod
     ... of a ReplicaSet, StatefulSet ──► besides, bring the group up to date with the pod
     ReplicaSet, StatefulSet at 0 ──► delete the group
+    group gone, pods that name it not ──► create it again
 
 While a StatefulSet is rolled over, pods of its old revision may still be made again: they have no
 say. Groups are otherwise deleted by Kubernetes with their owners.
@@ -88,10 +89,21 @@ Effect = CreatePodGroup | AnnotatePod | PatchPodGroup | DeletePodGroup
 
 def wants_group(pod: Pod, scheduler_names: Collection[str]) -> bool:
     """Whether the pod is ours, names no group, and is not over."""
-    annotations = pod.metadata.annotations or {}
+    return _named(pod) == "" and _is_alive(pod, scheduler_names)
+
+
+def has_group(pod: Pod, scheduler_names: Collection[str]) -> bool:
+    """Whether the pod is ours, names the group that we made for it, and is not over."""
+    return _named(pod) == group_name(pod) and _is_alive(pod, scheduler_names)
+
+
+def _named(pod: Pod) -> str:
+    return (pod.metadata.annotations or {}).get(names.GROUP_NAME, "")
+
+
+def _is_alive(pod: Pod, scheduler_names: Collection[str]) -> bool:
     return (
         pod.spec.scheduler_name in scheduler_names
-        and not annotations.get(names.GROUP_NAME)
         and pod.metadata.deletion_timestamp is None
         and pod.status.phase not in ("Succeeded", "Failed")
     )
@@ -122,10 +134,11 @@ def reconcile(
     revision: str = "",
 ) -> list[Effect]:
     """
-    Return what pods of one group need that do not name it yet; the oldest come first.
+    Return what pods of one group need; the oldest come first.
 
-    `owners` are the annotations of what the pods inherit from, and `revision` is the one that
-    a StatefulSet is being brought to. `group` is the one that is there.
+    They are those that do not name it yet, or one that does and has lost it. `owners` are the
+    annotations of what the pods inherit from, and `revision` is the one that a StatefulSet is
+    being brought to. `group` is the one that is there.
     """
     if not pods:
         return []
@@ -139,6 +152,7 @@ def reconcile(
     return effects + [
         AnnotatePod(p.metadata.namespace, p.metadata.name, p.metadata.uid, group_name(p))
         for p in pods
+        if not _named(p)
     ]
 
 

@@ -201,6 +201,62 @@ async def test_a_group_that_was_just_deleted_is_made_anew_for_pods_that_come_at_
         assert world.group_of("p1") in world.groups
 
 
+async def test_a_group_that_somebody_deletes_is_made_again_for_the_pods_that_name_it(
+    world: GroupWorld,
+) -> None:
+    uid = world.add_replica_set(2, **{names.GROUP_MIN_MEMBER: "2"})
+    for i in range(2):
+        world.add_pod(f"p{i}", uid, **{names.QUEUE_NAME: "q"})
+    alone = world.add_pod("alone", cpu="3")
+    async with world.running():
+        await until(lambda: all(world.group_of(name) for name in ("p0", "p1", "alone")))
+        await settle()
+        before = world.groups
+        world.writes()
+        for group in before.values():
+            world.api.objects.delete(POD_GROUPS, group, {})
+        await world.clock.advance(2)
+        assert sorted(world.writes()) == ["POST podgroups", "POST podgroups"]
+
+    assert set(world.groups) == {f"podgroup-{uid}", f"podgroup-{alone}"}
+    for name, group in world.groups.items():
+        assert group["metadata"]["uid"] != before[name]["metadata"]["uid"]
+        assert group["spec"] == before[name]["spec"]
+
+
+async def test_a_group_that_was_deleted_while_nobody_looked_is_made_again(
+    world: GroupWorld,
+) -> None:
+    uid = world.add_pod("p")
+    async with world.running():
+        await until(lambda: world.group_of("p"))
+    (group,) = world.groups.values()
+    world.api.objects.delete(POD_GROUPS, group, {})
+    async with world.running():
+        await world.clock.advance(2)
+    assert set(world.groups) == {f"podgroup-{uid}"}
+
+
+async def test_a_group_that_goes_with_its_pods_stays_away(world: GroupWorld) -> None:
+    uid = world.add_replica_set(1)
+    world.add_pod("p0", uid)
+    world.add_pod("over")
+    async with world.running():
+        await until(lambda: world.group_of("p0") and world.group_of("over"))
+        over = world.api.get(PODS, "ns", "over")
+        assert over is not None
+        world.api.put(PODS, {**over, "status": {"phase": "Succeeded"}})
+        await settle()
+        world.writes()
+        for group in world.groups.values():
+            world.api.objects.delete(POD_GROUPS, group, {})
+        pod = world.api.get(PODS, "ns", "p0")
+        assert pod is not None
+        world.api.objects.delete(PODS, pod, {"gracePeriodSeconds": 30})
+        await world.clock.advance(10)
+        assert world.writes() == []
+
+
 async def test_a_stateful_set_that_is_rolled_over_keeps_its_group_up_to_date(
     world: GroupWorld,
 ) -> None:
