@@ -151,11 +151,11 @@ def _add_election(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _add_switch(parser, "--leader-elect", True, "work only while holding a Lease")
     for part, default, what in (
-        ("lease-duration", 15.0, "others wait for a leader that is gone"),
+        ("lease-duration", 15.0, "that others wait for a leader that is gone"),
         ("renew-deadline", 10.0, "without renewal until a leader gives up"),
-        ("retry-period", 2.0, "between two tries"),
+        ("retry-period", 2.0, "between two renewals; others look at the lease more often"),
     ):
-        add(f"--leader-elect-{part}", type=_seconds, default=default, help=f"time that {what}")
+        add(f"--leader-elect-{part}", type=_seconds, default=default, help=f"time {what}")
     add("--leader-elect-resource-name", default=COMPONENT, help="name of the Lease")
     add("--leader-elect-resource-namespace", default=None, help="its namespace (default: ours)")
     add("--lock-object-namespace", default=None, help=argparse.SUPPRESS)

@@ -31,6 +31,11 @@ log = logging.getLogger(__name__)
 
 RELEASE_S = 2.0
 JITTER = 0.2
+LOOKS = 4
+"""
+How often one who waits looks at the lease in the time of a renewal. It hears of a renewal so much
+late, and takes over so much later than the lease has run out.
+"""
 
 
 class LeadershipLostError(Exception):
@@ -47,7 +52,7 @@ class Terms:
     duration_s: float = 15.0
     #: after how long without renewal a leader gives up
     deadline_s: float = 10.0
-    #: between two tries to get the lease, and two renewals
+    #: between two renewals
     retry_s: float = 2.0
 
     def __post_init__(self) -> None:
@@ -103,7 +108,7 @@ class Election:
         while self.leads:
             await self._clock.sleep(self._terms.retry_s)
             while self.leads and not await self._attempt() and self.leader == self.identity:
-                await self._clock.sleep(self._terms.retry_s / 4)
+                await self._clock.sleep(self._terms.retry_s / LOOKS)
             if self.leader != self.identity:
                 break
         self._until = -math.inf
@@ -123,7 +128,7 @@ class Election:
 
     def _pause_s(self) -> float:
         """Return how long to wait before the next try: no longer than the lease may last."""
-        pause = self._terms.retry_s * (1 + JITTER * self._rng.random())
+        pause = self._terms.retry_s / LOOKS * (1 + JITTER * self._rng.random())
         left = self._since + self._terms.duration_s - self._clock.monotonic()
         return min(pause, left) if left > 0 else pause
 

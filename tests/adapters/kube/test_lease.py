@@ -12,7 +12,7 @@ import pytest
 
 from pumice.kube.client import Client
 from pumice.kube.errors import NotLeading
-from pumice.kube.lease import Election, LeadershipLostError, Terms
+from pumice.kube.lease import LOOKS, Election, LeadershipLostError, Terms
 from pumice.kube.resources import CONFIG_MAPS, LEASES
 from tests.fakeapi.app import FakeApi
 from tests.fakeapi.clock import ManualClock, settle
@@ -104,7 +104,7 @@ async def test_another_takes_over_within_the_lease_time_of_one_that_is_gone(worl
     await world.clock.advance(9)
     assert "b" not in world.leaders, "the lease has not run out yet"
     # It may have been renewed right before, and that be seen only with the next look.
-    await world.clock.advance(TERMS.duration_s - 9 + TERMS.retry_s * 1.2)
+    await world.clock.advance(TERMS.duration_s - 9 + TERMS.retry_s / LOOKS * 1.2)
     assert world.leaders == ["b"]
     assert world.lease["leaseTransitions"] == 1
 
