@@ -1,11 +1,12 @@
-"""The table of what is admitted and refused, put to a real API server through kubectl."""
+"""What a real API server admits and refuses: the table, put to it through kubectl."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from time import monotonic, sleep
 
 from pumice.local.errors import ApiError
@@ -17,6 +18,28 @@ from tests.unit.admission.rows.row import Row, at, merged
 
 OPEN_S = 20.0
 CLIENTS = 8
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations/pumice-webhooks"
+SECRET = "/api/v1/namespaces/pumice-system/secrets/pumice-webhooks-tls"
+EXAMPLES = Path(__file__).parents[2] / "manifests" / "examples"
+
+
+def tried(bed: Bed, body: Object) -> Object:
+    """Return the object as it would be stored."""
+    answer: Object = bed.api.post(collection_of(body, bed.namespace) + "?dryRun=All", body)
+    return answer
+
+
+def configurations(bed: Bed) -> list[Object]:
+    """Return the objects that register the webhooks."""
+    return [bed.api.get(CONFIGURATIONS.format(kind)) for kind in ("mutating", "validating")]
+
+
+def wait_until(condition: Callable[[], object], timeout_s: float) -> None:
+    """Wait for something that no watch of the bed shows."""
+    deadline = monotonic() + timeout_s
+    while not condition():
+        assert monotonic() < deadline, "it never came true"
+        sleep(0.05)
 
 
 def rows_of(kind: str) -> dict[str, Row]:
@@ -88,6 +111,8 @@ def _deed(bed: Bed, row: Row) -> Object:
     stored: Object = {}
     if name not in STANDING_QUEUES:
         stored = _kubectl(bed, "create", row.body)
+    if row.body["kind"] == "Queue":
+        _wait_open(bed, [row.body])
     if below := [q for q in row.queues if q["spec"].get("parent") == name]:
         bed.create(*below)
         _wait_open(bed, below)
@@ -122,6 +147,12 @@ def wait_until_alike(bed: Bed, rows: Mapping[str, Row], timeout_s: float) -> Non
     while found := differences(bed, rows):
         assert monotonic() < deadline, found
         sleep(0.2)
+
+
+def create_examples(bed: Bed) -> None:
+    """Create everything in the examples, as a user does; raise with what kubectl says."""
+    for file in sorted(EXAMPLES.glob("*.yaml")):
+        bed.kubectl("create", f"--filename={file}")
 
 
 def named_by_the_api_server(bed: Bed) -> str:

@@ -12,6 +12,7 @@ from pumice.local.install import apply, documents
 from pumice.local.paths import manifests
 from tests.acceptance.admission import (
     KINDS,
+    create_examples,
     differences,
     named_by_the_api_server,
     rows_of,
@@ -66,6 +67,10 @@ def test_with_policies_it_is_as_the_table_says(bed: Bed, kind: str) -> None:
 
 def test_with_policies_a_name_may_be_left_to_the_api_server(bed: Bed) -> None:
     assert named_by_the_api_server(bed).startswith("x-")
+
+
+def test_with_policies_the_examples_are_admitted(bed: Bed) -> None:
+    create_examples(bed)
 
 
 def test_with_policies_a_closed_queue_takes_nothing(bed: Bed) -> None:

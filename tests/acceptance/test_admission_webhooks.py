@@ -10,6 +10,7 @@ import pytest
 from pumice.local.cluster import Cluster
 from tests.acceptance.admission import (
     KINDS,
+    create_examples,
     creation_ms,
     differences,
     named_by_the_api_server,
@@ -36,6 +37,10 @@ def test_with_webhooks_it_is_as_the_table_says(bed: Bed, kind: str) -> None:
 
 def test_with_webhooks_a_name_may_be_left_to_the_api_server(bed: Bed) -> None:
     assert named_by_the_api_server(bed).startswith("x-")
+
+
+def test_with_webhooks_the_examples_are_admitted(bed: Bed) -> None:
+    create_examples(bed)
 
 
 def test_with_webhooks_a_closed_queue_takes_nothing(bed: Bed) -> None:

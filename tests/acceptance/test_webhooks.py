@@ -1,4 +1,4 @@
-"""The webhooks on a real API server: defaults, refusals, and what happens while they are away."""
+"""The webhooks on a real API server: defaults, refusals, and how they register themselves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -16,13 +15,11 @@ from pumice.local.cluster import Cluster
 from pumice.local.install import collection_of, documents, is_gated
 from pumice.local.paths import manifests
 from pumice.local.services import Webhooks
+from tests.acceptance.admission import CONFIGURATIONS, SECRET, configurations, tried, wait_until
 from tests.acceptance.bed import Bed
 from tests.acceptance.objects import Object, a_job, a_pod, a_pod_group, a_queue, a_task
 
 pytestmark = pytest.mark.cluster
-
-CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations/pumice-webhooks"
-SECRET = "/api/v1/namespaces/pumice-system/secrets/pumice-webhooks-tls"
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +36,6 @@ def webhooks(cluster: Cluster) -> Iterator[Webhooks]:
     assert cluster.webhooks is not None
     yield cluster.webhooks
     cluster.webhooks.start()
-
-
-def tried(bed: Bed, body: Object) -> Object:
-    """Return the object as it would be stored."""
-    answer: Object = bed.api.post(collection_of(body, bed.namespace) + "?dryRun=All", body)
-    return answer
 
 
 def refusal(bed: Bed, body: Object) -> str:
@@ -229,64 +220,7 @@ def test_a_queue_and_its_job_can_be_applied_in_one_go(bed: Bed) -> None:
     bed.wait_for(lambda: bed.pod_group("j"), 20, "the controllers work on the Job")
 
 
-# While they are away.
-
-
-def test_without_them_jobs_are_refused_in_words_and_nobody_else_notices(
-    bed: Bed, webhooks: Webhooks
-) -> None:
-    bed.create(a_job("before"))
-    bed.wait_for(lambda: bed.pod_group("before"), 20, "the Job has its group")
-    webhooks.kill()
-
-    for name, body in UNAFFECTED.items():
-        assert tried(bed, body)["metadata"]["name"] == "x", name
-    said = refusal(bed, a_job("j"))
-    assert 'failed calling webhook "mutatejob.volcano.sh"' in said
-    assert "connection refused" in said
-    # What is there already can be looked after.
-    bed.kubectl("label", "jobs.batch.volcano.sh/before", "a=b")
-    bed.kubectl("delete", "jobs.batch.volcano.sh/before", "--timeout=30s")
-
-    webhooks.start()
-    bed.create(a_job("j"))
-
-
-UNAFFECTED: dict[str, Object] = {
-    "a pod of another scheduler": a_pod("x", scheduler="default-scheduler"),
-    "a pod of ours": a_pod("x"),
-    "a pod of ours with a budget": a_pod("x", annotations={names.JDB_MIN_AVAILABLE: "1"}),
-    "a pod of the cluster itself": a_pod(
-        "x", scheduler="default-scheduler", namespace="kube-system"
-    ),
-    "a PodGroup": a_pod_group("x", min_member=1),
-    "a Deployment": {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "x"},
-        "spec": {
-            "selector": {"matchLabels": {"a": "b"}},
-            "template": {
-                "metadata": {"labels": {"a": "b"}},
-                "spec": {"containers": [{"name": "c", "image": "i"}]},
-            },
-        },
-    },
-    "a Job of Kubernetes": {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "x"},
-        "spec": {
-            "template": {
-                "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
-            }
-        },
-    },
-}
-
-
-def configurations(bed: Bed) -> list[Object]:
-    return [bed.api.get(CONFIGURATIONS.format(kind)) for kind in ("mutating", "validating")]
+# The registration.
 
 
 def test_a_restart_finds_everything_as_it_left_it(bed: Bed, webhooks: Webhooks) -> None:
@@ -315,33 +249,6 @@ def test_a_registration_that_somebody_spoilt_is_put_right(bed: Bed) -> None:
     assert bed.api.get(path)["metadata"]["ownerReferences"][0]["kind"] == "Namespace"
 
 
-def test_a_certificate_that_is_replaced_costs_no_request(bed: Bed) -> None:
-    """A new authority too: the API server trusts it before it is used."""
-    old = bed.api.get(SECRET)["data"]
-    bed.api.delete(SECRET)
-    wait_until(lambda: bed.api.exists(SECRET) and bed.api.get(SECRET).get("data"), 10)
-    new = bed.api.get(SECRET)["data"]
-    assert new["ca.crt"] != old["ca.crt"]
-
-    asked = 0
-    began = monotonic()
-    while trusted(bed) != {new["ca.crt"]}:
-        tried(bed, a_job("j"))
-        asked += 1
-        assert monotonic() < began + 60, "the old authority is still trusted"
-
-    assert asked > 20
-
-
-def trusted(bed: Bed) -> set[str]:
-    """Return what the API server trusts."""
-    return {
-        webhook["clientConfig"]["caBundle"]
-        for body in configurations(bed)
-        for webhook in body["webhooks"]
-    }
-
-
 def test_where_there_is_no_policy_the_gate_is_theirs(bed: Bed, webhooks: Webhooks) -> None:
     # Running, it may put its own gate in the place of the policy at any moment.
     webhooks.stop()
@@ -362,11 +269,3 @@ def test_where_there_is_no_policy_the_gate_is_theirs(bed: Bed, webhooks: Webhook
         for body in policy:
             bed.api.post(collection_of(body), body)
         wait_until(lambda: is_gated(bed.api), 10)
-
-
-def wait_until(condition: Any, timeout_s: float) -> None:
-    """Wait for something that no watch of the bed shows."""
-    deadline = monotonic() + timeout_s
-    while not condition():
-        assert monotonic() < deadline, "it never came true"
-        sleep(0.05)

@@ -169,6 +169,7 @@ def _complete(value: Any, schema: Object) -> None:
 
 def _complete_pod(pod: Object) -> None:
     """Give a pod what Kubernetes gives every pod, as far as the rows look at it."""
+    pod["status"] = {"phase": "Pending"}
     pod["spec"].setdefault("schedulerName", "default-scheduler")
     keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
     pod["spec"].setdefault("tolerations", []).extend({"key": key} for key in keys)

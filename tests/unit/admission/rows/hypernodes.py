@@ -68,4 +68,7 @@ ROWS = {
         ("member must have at least one member",),
         change=NO_MEMBERS,
     ),
+    "an empty list in place of its members": Row(
+        a_hypernode(exact("node-0")), ("members",), change=a_hypernode()
+    ),
 }

@@ -146,7 +146,7 @@ NO_ORDER = ("job has dependencies between tasks, but doesn't form a directed acy
 ROWS = {
     "one in order": Row(a_job(a_task("a", 2, minAvailable=1), minAvailable=1)),
     "a task of no pods beside another": Row(a_job(a_task("w"), a_task("idle", 0))),
-    "two tasks of a name": Row(a_job(a_task("w"), a_task("w")), ("duplicated task name",)),
+    "two tasks of a name": Row(a_job(a_task("w"), a_task("w")), ("duplicated task name w",)),
     "fewer than no pods together": Row(a_job(minAvailable=-1), ("spec.minAvailable", LEAST)),
     "fewer than no retries": Row(a_job(maxRetry=-1), ("spec.maxRetry", LEAST)),
     "less than no time to live": Row(
@@ -166,12 +166,15 @@ ROWS = {
     ),
     "more pods together than there are": Row(
         a_job(a_task(replicas=2), minAvailable=5),
-        ("job 'minAvailable' should not be greater than total replicas",),
+        ("job 'minAvailable' should not be greater than total replicas in tasks",),
     ),
     "a name of a task that no host has": Row(
         a_job(a_task("Task_1")), ("spec.tasks[0].name", "should match")
     ),
-    "an event twice": Row(with_policies(policy("PodFailed"), policy("PodFailed")), ("duplicate",)),
+    "an event twice": Row(
+        with_policies(policy("PodFailed"), policy("PodFailed", "AbortJob")),
+        ("duplicate event PodFailed  across different policy",),
+    ),
     "an event together with an exit code": Row(
         with_policies(policy("PodFailed", exitCode=1)),
         ("must not specify event and exitCode simultaneously",),

@@ -84,15 +84,19 @@ def budget(least: str = "", most: str = "", scheduler: str = "volcano") -> Objec
 POSITIVE = "must be a positive integer"
 PERCENT = "percentage which between 1% ~ 99%"
 
+MADE = {"status.phase": "Pending"}
+
 ROWS = {
-    "a number": Row(budget("2")),
-    "a share": Row(budget(most="50%")),
+    "a number": Row(budget("2"), stored=MADE),
+    "a share": Row(budget(most="50%"), stored=MADE),
     "a negative number": Row(budget("-1"), (POSITIVE,)),
     "nothing": Row(budget(most="0"), (POSITIVE,)),
     "no share": Row(budget("0%"), (PERCENT,)),
     "the whole": Row(budget(most="100%"), (PERCENT,)),
     "a word": Row(budget("some"), ("invalid value", 'parsing "some"')),
     "both at once": Row(budget("1", "1"), ("not allow configure multiple annotations",)),
-    "neither": Row(budget()),
-    "a word, for another scheduler": Row(budget("some", scheduler="default-scheduler")),
+    "neither": Row(budget(), stored=MADE),
+    "a word, for another scheduler": Row(
+        budget("some", scheduler="default-scheduler"), stored=MADE
+    ),
 }

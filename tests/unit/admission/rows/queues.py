@@ -114,6 +114,9 @@ ROWS = {
     ),
     "root is deleted": Row(a_queue("root"), ("`root` queue can not be deleted",), deleted=True),
     "one below another": Row(a_queue(parent="above"), queues=(a_queue("above", parent="root"),)),
+    "one below another that is deleted, and the other one after it": Row(
+        a_queue(parent="above"), queues=(a_queue("above", parent="root"),), deleted=True
+    ),
     "one below another that names what it does not": Row(
         a_queue(parent="above", capability={"memory": "5Gi"}),
         queues=(a_queue("above", capability={"cpu": "6", "memory": "10Gi"}),),
