@@ -6,10 +6,10 @@ import argparse
 import time
 from pathlib import Path
 
-from benchmarks import cards, decisions, growth, paths
+from benchmarks import admission, cards, decisions, growth, paths
 from benchmarks.figures import table, write
 
-PARTS = ("decisions", "cards", "growth", "paths")
+PARTS = ("decisions", "cards", "growth", "admission", "paths")
 
 
 def main() -> None:
@@ -33,6 +33,9 @@ def main() -> None:
     if args.only in (None, "growth"):
         say("sessions and memory on growing clusters ...")
         figures += growth.measure()
+    if args.only in (None, "admission"):
+        say("what admission costs ...")
+        figures += admission.measure(say)
     if args.only in (None, "paths"):
         say("paths on a real control plane with 1,000 simulated nodes ...")
         figures += paths.measure(say)

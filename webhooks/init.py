@@ -1,10 +1,10 @@
 """
 `python -m webhooks admission-init`: writes the Secret with the certificate, and exits.
 
-For installations that make the certificate before the webhooks start, by a hook of Helm; those
-mount the Secret, or name it with `--secret`. A Secret that is good for months is left as it is:
-an upgrade does not change what the API server trusts. One that is empty, spoilt, due, or for
-other names is written anew.
+For installations that make the certificate before the webhooks start, by a hook of Helm, and
+mount the Secret. Nobody may come to renew it, so it lives for ten years. One that is in the first
+two thirds of its life is left as it is: an upgrade does not change what the API server trusts.
+One that is empty, spoilt, due, or for other names is written anew.
 """
 
 from __future__ import annotations
@@ -62,7 +62,11 @@ async def write(client: Client, place: Place, names: tuple[str, ...], clock: Clo
         log.info("secret %s is good", place.key)
         return False
     log.info("secret %s: %s; writing a new certificate", place.key, wrong)
-    new = m.renew(found, names, now) if found and found.ours else m.make(names, now)
+    life = m.AUTHORITY_LIFE
+    if found and found.ours:
+        new = m.renew(found, names, now, life=life)
+    else:
+        new = m.make(names, now, life=life)
     meta = secret.metadata
     given = Preconditions(uid=meta.uid, resource_version=meta.resource_version)
     patch = MergePatch({"data": m.written(new)})

@@ -68,10 +68,10 @@ def written(material: Material) -> dict[str, str]:
     return {key: base64.b64encode(value).decode() for key, value in raw.items()}
 
 
-def make(hosts: tuple[str, ...], now: datetime) -> Material:
-    """Return everything new."""
+def make(hosts: tuple[str, ...], now: datetime, *, life: timedelta = LEAF_LIFE) -> Material:
+    """Return everything new; `life` is that of the certificate."""
     authority = Authority(AUTHORITY_NAME, now=now, lifetime=AUTHORITY_LIFE)
-    return _issued(authority, authority.cert, hosts, now)
+    return _issued(authority, authority.cert, hosts, now, life=life)
 
 
 def fault(material: Material, hosts: tuple[str, ...], now: datetime) -> str:
@@ -98,19 +98,21 @@ def fault(material: Material, hosts: tuple[str, ...], now: datetime) -> str:
     return ""
 
 
-def renew(material: Material, hosts: tuple[str, ...], now: datetime) -> Material:
+def renew(
+    material: Material, hosts: tuple[str, ...], now: datetime, *, life: timedelta = LEAF_LIFE
+) -> Material:
     """Return a new certificate, of a new authority too where that is due or cannot be read."""
     try:
         authorities = x509.load_pem_x509_certificates(material.bundle)
         old = Authority.load(Pair(_pem(authorities[0]), material.authority_key))
     except ValueError:
-        return make(hosts, now)
+        return make(hosts, now, life=life)
     if now < renewal(authorities[0]):
-        return _issued(old, material.bundle, hosts, now)
+        return _issued(old, material.bundle, hosts, now, life=life)
     authority = Authority(AUTHORITY_NAME, now=now, lifetime=AUTHORITY_LIFE)
     still_good = [found for found in authorities if now < found.not_valid_after_utc]
     bundle = authority.cert + b"".join(_pem(found) for found in still_good)
-    return _issued(authority, bundle, hosts, now)
+    return _issued(authority, bundle, hosts, now, life=life)
 
 
 def expiry(material: Material) -> datetime:
@@ -124,8 +126,10 @@ def renewal(cert: x509.Certificate) -> datetime:
     return cert.not_valid_before_utc + life * 2 / 3
 
 
-def _issued(authority: Authority, bundle: bytes, hosts: tuple[str, ...], now: datetime) -> Material:
-    pair = authority.server(COMMON_NAME, hosts, now=now, lifetime=LEAF_LIFE)
+def _issued(
+    authority: Authority, bundle: bytes, hosts: tuple[str, ...], now: datetime, *, life: timedelta
+) -> Material:
+    pair = authority.server(COMMON_NAME, hosts, now=now, lifetime=life)
     return Material(bundle, authority.pair.key, pair)
 
 

@@ -27,11 +27,6 @@ class Outcome:
     ended: float
     error: str = ""
 
-    @property
-    def seconds(self) -> float:
-        """How long it took."""
-        return self.ended - self.began
-
 
 class Load:
     """Each call is made by a thread of its own, without a pause; a context manager."""
@@ -74,10 +69,6 @@ class Load:
         """What calls raised, for those that did."""
         found = {name: {o.error for o in made if o.error} for name, made in self.outcomes.items()}
         return {name: errors for name, errors in found.items() if errors}
-
-    def slowest(self, name: str) -> float:
-        """Return how many seconds the slowest call took."""
-        return max(outcome.seconds for outcome in self.outcomes[name])
 
     def _repeat(self, name: str, call: Callable[[], object]) -> None:
         while not self._ends.is_set():

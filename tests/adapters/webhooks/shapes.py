@@ -1,4 +1,8 @@
-"""Objects that look like those of a CRD: its fields, with values in and out of their bounds."""
+"""
+Objects that look like those of a CRD, and questions about them.
+
+They have its fields, with values in and out of their bounds.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from pumice.core.api.crd import KINDS, manifest
+from tests.adapters.webhooks.world import TABLE, asked
+from webhooks.table import Webhook
 
 WORDS = (
     "",
@@ -48,6 +54,17 @@ FREE = st.recursive(
     ),
     max_leaves=12,
 )
+
+
+@st.composite
+def reviews(draw: st.DrawFn) -> tuple[Webhook, bytes]:
+    """Return a path and a question about objects that look like those of its kind."""
+    webhook = TABLE[draw(st.sampled_from(sorted(TABLE)))]
+    shapes = objects(webhook.resource)
+    operation = draw(st.sampled_from(webhook.operations))
+    obj = None if operation == "DELETE" else draw(shapes)
+    old = None if operation == "CREATE" else draw(shapes)
+    return webhook, asked(webhook, obj, old, operation=operation)
 
 
 @cache

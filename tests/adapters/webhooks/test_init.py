@@ -36,6 +36,11 @@ async def written(api: FakeApi, clock: Clock, hosts: tuple[str, ...] = HOSTS) ->
         return await init.write(client, PLACE, hosts, clock)
 
 
+def add(api: FakeApi, material: Material) -> None:
+    meta = {"name": PLACE.name, "namespace": PLACE.namespace}
+    api.add(SECRETS, {"metadata": meta, "data": m.written(material)})
+
+
 def stored(api: FakeApi) -> Material:
     secret = api.get(SECRETS, PLACE.namespace, PLACE.name)
     assert secret is not None
@@ -65,11 +70,20 @@ async def test_an_upgrade_leaves_a_good_one_alone(api: FakeApi, clock: ManualClo
     assert stored(api) == before
 
 
+async def test_it_outlives_years_without_an_upgrade(api: FakeApi, clock: ManualClock) -> None:
+    await written(api, clock)
+    before = stored(api)
+    await clock.advance(6 * 365 * DAY_S)
+    assert not await written(api, clock)
+    assert stored(api) == before
+    assert m.expiry(before) > datetime.fromtimestamp(clock.now() + 3 * 365 * DAY_S, UTC)
+
+
 async def test_one_that_is_due_is_renewed_by_the_same_authority(
     api: FakeApi, clock: ManualClock
 ) -> None:
-    await written(api, clock)
-    before = stored(api)
+    before = m.make(HOSTS, datetime.fromtimestamp(clock.now(), UTC))
+    add(api, before)
     await clock.advance(80 * DAY_S)
     assert await written(api, clock)
     after = stored(api)
@@ -87,8 +101,7 @@ async def test_somebody_else_s_for_other_names_is_overwritten(
     api: FakeApi, clock: ManualClock
 ) -> None:
     theirs = somebody_elses("example.com")
-    meta = {"name": PLACE.name, "namespace": PLACE.namespace}
-    api.add(SECRETS, {"metadata": meta, "data": m.written(theirs)})
+    add(api, theirs)
     assert await written(api, clock)
     assert stored(api).bundle != theirs.bundle
 
