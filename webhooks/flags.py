@@ -56,6 +56,7 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
     """Add where we listen, and who finds us there."""
     add = parser.add_argument
     add("--kubeconfig", help="credentials; in a cluster the ServiceAccount's")
+    add("--master", help="address of the API server, instead of the one in the kubeconfig")
     add("--listen", default="0.0.0.0:8443", help="address of the webhooks, TLS")
     add("--listen-address", help="the same without the port")
     add("--port", type=_port, help="the same without the address")

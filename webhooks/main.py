@@ -36,7 +36,8 @@ async def serve(args: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     metrics = Metrics()
-    async with await connect(args.kubeconfig, component=COMPONENT) as client:
+    found = await connect(args.kubeconfig, component=COMPONENT, server=args.master)
+    async with found as client:
         service = Service(client, settings(args), metrics, SystemClock())
         async with (
             serving(args.healthz, lambda: service.is_ready, metrics.made),

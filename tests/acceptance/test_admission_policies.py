@@ -73,5 +73,13 @@ def test_with_policies_the_examples_are_admitted(bed: Bed) -> None:
     create_examples(bed)
 
 
+def test_policies_that_are_applied_again_stay_as_they_are(bed: Bed) -> None:
+    apply_all = ("apply", f"--filename={manifests() / 'admission' / 'policies'}")
+    # As kubectl does without --server-side; it notes what it applied at the first time.
+    bed.kubectl(*apply_all)
+    printed = bed.kubectl(*apply_all).splitlines()
+    assert {line.rpartition(" ")[2] for line in printed} == {"unchanged"}, printed
+
+
 def test_with_policies_a_closed_queue_takes_nothing(bed: Bed) -> None:
     wait_until_a_closed_queue_takes_nothing(bed)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from controllers.main import arguments as controllers_arguments
 from extender.main import arguments as extender_arguments
 from pumice.cli.main import app
-from pumice.cli.manifests import IMAGE, render
+from pumice.cli.manifests import IMAGE, Admission, render
 from pumice.core import catalog, conf
 from pumice.core.names import NAMESPACE
 from pumice.local.build import KUBERNETES_VERSION
@@ -97,6 +97,22 @@ def test_another_namespace_takes_the_place_of_ours_everywhere() -> None:
     assert webhooks_arguments(container["args"]).namespace == "batch"
 
 
+def test_policies_take_the_place_of_the_webhooks_and_of_all_that_is_theirs() -> None:
+    def keys(text: str) -> set[tuple[str, str]]:
+        return {(b["kind"], b["metadata"]["name"]) for b in yaml.safe_load_all(text)}
+
+    with_webhooks = keys(render(IMAGE))
+    with_policies = keys(render(IMAGE, admission=Admission.policies))
+    assert {name for _, name in with_webhooks - with_policies} == {"pumice-webhooks"}
+    assert not any(name == "pumice-webhooks" for _, name in with_policies)
+    assert ("ValidatingAdmissionPolicy", "pumice-jobs") in with_policies
+    assert {kind.removesuffix("Binding") for kind, _ in with_policies - with_webhooks} == {
+        "MutatingAdmissionPolicy",
+        "ValidatingAdmissionPolicy",
+    }
+    assert NAMESPACE not in render(IMAGE, "batch", Admission.policies)
+
+
 def test_the_image_is_that_of_every_container_of_ours() -> None:
     bodies = yaml.safe_load_all(render("registry.example:5000/a/pumice:2@sha256:" + "0" * 64))
     images = {
@@ -127,8 +143,10 @@ def test_what_cannot_be_is_refused_in_words(arguments: list[str], said: str) -> 
 
 
 def test_the_command_prints_the_file_and_nothing_else() -> None:
-    answer = CliRunner().invoke(app, ["manifests", "--image=mine:1", "--namespace=batch"])
-    assert (answer.exit_code, answer.output) == (0, render("mine:1", "batch"))
+    arguments = ["--image=mine:1", "--namespace=batch", "--admission=policies"]
+    answer = CliRunner().invoke(app, ["manifests", *arguments])
+    want = render("mine:1", "batch", Admission.policies)
+    assert (answer.exit_code, answer.output) == (0, want)
 
 
 # Pods.

@@ -13,6 +13,7 @@ from webhooks.register import Endpoint
 from webhooks.table import webhooks
 
 VOLCANOS = [
+    "--master=https://api:6443",
     "--enabled-admission=/jobs/mutate, /jobs/validate,,/pods/mutate",
     "--tls-cert-file=/certificates/tls.crt",
     "--tls-private-key-file=/certificates/tls.key",
@@ -40,7 +41,7 @@ VOLCANOS = [
 def test_volcanos_flags_are_understood() -> None:
     args = arguments(VOLCANOS)
     got = settings(args)
-    assert args.healthz == ":11251"
+    assert (args.master, args.healthz) == ("https://api:6443", ":11251")
     assert (got.host, got.port) == ("0.0.0.0", 8443)
     assert got.paths == frozenset({"/jobs/mutate", "/jobs/validate", "/pods/mutate"})
     assert got.certificate == CertificateFiles(

@@ -65,6 +65,8 @@ class Target:
             "apiVersions": [version],
             "operations": list(self.operations),
             "resources": [self.resource],
+            # The default, without which applying a policy again would seem to change it.
+            "scope": "*",
         }
         away = {
             "key": "kubernetes.io/metadata.name",
