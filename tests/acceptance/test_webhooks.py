@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -269,3 +271,28 @@ def test_where_there_is_no_policy_the_gate_is_theirs(bed: Bed, webhooks: Webhook
         for body in policy:
             bed.api.post(collection_of(body), body)
         wait_until(lambda: is_gated(bed.api), 10)
+
+
+def test_admission_init_writes_the_secret_with_the_webhooks_own_rights(
+    bed: Bed, webhooks: Webhooks
+) -> None:
+    webhooks.stop()
+    bed.api.delete(SECRET)
+
+    assert "writing a new certificate" in admission_init(bed)
+    made = bed.api.get(SECRET)
+    assert made["data"].keys() == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
+
+    assert "is good" in admission_init(bed)
+    assert bed.api.get(SECRET) == made
+
+
+def admission_init(bed: Bed) -> str:
+    """Run the command; return its log."""
+    place = ("--service=pumice-webhooks", "--namespace=pumice-system")
+    options = [*place, "--secret=pumice-webhooks-tls"]
+    credentials = bed.plane.kubeconfig(Webhooks.user)
+    command = [sys.executable, "-m", "webhooks", "admission-init", f"--kubeconfig={credentials}"]
+    ran = subprocess.run([*command, *options], capture_output=True, text=True)
+    assert not ran.returncode, ran.stderr
+    return ran.stderr

@@ -155,6 +155,7 @@ ROWS = {
     "no tasks": Row(
         an_object(names.BATCH_API, "Job", {"minAvailable": 1}), ("No task specified in job spec",)
     ),
+    "an empty list of tasks": Row(an_object(names.BATCH_API, "Job", {"tasks": []}), ("tasks",)),
     "no specification": Row(an_object(names.BATCH_API, "Job"), ("No task specified in job spec",)),
     "fewer than no pods": Row(a_job(a_task(replicas=-1)), ("spec.tasks[0].replicas", LEAST)),
     "fewer than no pods of a task together": Row(
