@@ -66,6 +66,8 @@ def test_certificates_replaced_ten_times_cost_no_request(
             load.wait_for_more(10)
             served.add(replace(bed, webhooks, authority=number < authorities))
         load.wait_for_more(10)
+    asked = sum(len(made) for made in load.outcomes.values())
+    print(f"\n{ROTATIONS} certificates, {authorities} authorities, {asked} requests")
     assert load.failures == {}
     assert len(served) == ROTATIONS
 
@@ -183,6 +185,8 @@ def test_while_they_are_killed_jobs_are_refused_in_words_and_nobody_else_notices
     for said in load.failures[A_JOB]:
         assert "500 Internal error occurred: failed calling webhook" in said
     away = load.between(A_JOB, killed, started)
+    pods = len(load.between(STORED, killed, started))
+    print(f"\nwithin {started - killed:.1f} s {len(away)} Jobs refused, {pods} pods created")
     assert len(away) >= 50
     for outcome in away:
         assert 'failed calling webhook "mutatejob.volcano.sh"' in outcome.error
