@@ -18,7 +18,7 @@ from pumice.core.api.topology import HyperNode
 from pumice.core.bounds import bounds_of
 from pumice.core.cluster import Cluster
 from pumice.core.conf import Configuration
-from pumice.core.devices.notes import Choice
+from pumice.core.devices.notes import Choice, order_of
 from pumice.core.devices.sharing import Sharing
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, Entry, Ledger, PodView, State
@@ -230,6 +230,12 @@ class Model:
         self.ledger.equip(uid, cards)
         self.cluster.assume(uid, node, cards)
         return True
+
+    def last_order(self, node: str) -> int:
+        """Return the latest order of a choice that stands on a pod of a node, 0 without any."""
+        entry = self.cluster.devices.nodes.get(node)
+        pods = (self.cluster.pods.get(uid) for uid in (entry.holders if entry else ()))
+        return max((order_of(p.metadata.annotations or {}) for p in pods if p), default=0)
 
     def withdraw(self, uid: PodUid) -> None:
         """Take the plan from a pod that is not pinned; the next session makes another one."""

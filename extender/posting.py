@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 
@@ -69,9 +69,17 @@ class Binding:
 class Poster:
     """Posts bindings with the client's rights."""
 
-    def __init__(self, client: Client, clock: Clock, rng: random.Random | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        rng: random.Random | None = None,
+        last_order: Callable[[str], int] = lambda node: 0,
+    ) -> None:
+        """Prepare it; `last_order` tells of a node what stands on its pods from earlier on."""
         self._client = client
         self._clock = clock
+        self._last_order = last_order
         self._rng = rng or random.SystemRandom()
         self._slots = Slots(SLOTS)
         self._claims = count()
@@ -95,7 +103,8 @@ class Poster:
         if entry.cards is None:
             return {}
         now = self._clock.now()
-        order = self._orders[node] = max(int(now), self._orders.get(node, 0) + 1)
+        known = max(self._orders.get(node, 0), self._last_order(node))
+        order = self._orders[node] = max(int(now), known + 1)
         return notes_of(entry.cards, entry.uid, node, now, order)
 
     async def _insist(self, binding: Binding) -> str | None:

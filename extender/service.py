@@ -120,7 +120,7 @@ class Service:
         def queue_allows(task: Task) -> bool:
             return within_queue(model.cluster, task)
 
-        post = Poster(client, clock).post
+        post = Poster(client, clock, last_order=model.last_order).post
         barrier = Barrier(
             model,
             post,

@@ -18,6 +18,8 @@ from typing import Any
 Json = Mapping[str, Any]
 DOMAIN = "volcano.sh/"
 OWN_ID = "pumice.dev/device-allocation"
+HANDED_OUT = {f"{DOMAIN}bind-phase": "success", f"{DOMAIN}devices-to-allocate": ""}
+"""What a plugin writes on a pod once it has given it its vGPU cards."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +65,18 @@ class DevicePlugins:
         found |= {str(i): Card(1 << 30, memory // number) for i in range(number)}
         self.cards[meta["name"]] = found
 
-    def pod(self, kind: str, body: Json) -> None:
-        """Take note of an event of a pod."""
+    def pod(self, kind: str, body: Json) -> bool:
+        """Take note of an event of a pod; return whether it was given its cards just now."""
         uid, node = body["metadata"]["uid"], body["spec"].get("nodeName")
         if not node or not _asks(body):
-            return
+            return False
         if kind == "DELETED" or body.get("status", {}).get("phase") in ("Succeeded", "Failed"):
             self.held[node].pop(uid, None)
-        elif uid not in self._seen:
-            self._seen.add(uid)
-            self._allocate(node, body)
+            return False
+        if uid in self._seen:
+            return False
+        self._seen.add(uid)
+        return self._allocate(node, body)
 
     def used(self, node: str) -> dict[str, tuple[int, int, int]]:
         """Return what of each card is handed out: shares, memory, compute."""
@@ -85,7 +89,7 @@ class DevicePlugins:
 
     # --- inside -----------------------------------------------------------------------------
 
-    def _allocate(self, node: str, body: Json) -> None:
+    def _allocate(self, node: str, body: Json) -> bool:
         meta = body["metadata"]
         who, notes = f"pod {meta['name']} on {node}", meta.get("annotations", {})
         parts = list(self._chosen(node, body, notes))
@@ -93,13 +97,14 @@ class DevicePlugins:
             self._check(who, node, asked, got)
         if len(parts) != len(_asks(body)) or not all(parts):
             self.faults.append(f"{who} came without a choice: {dict(notes)}")
-            return
+            return False
         self._check_identity(who, node, meta["uid"], notes)
         self.served += 1
         inits = sum(asked.get("init", 0) for asked in _asks(body))
         apps = [part for got in parts[inits:] for part in got]
         self.held[node][meta["uid"]] = [apps, *parts[:inits]]
         self._check_cards(who, node)
+        return True
 
     def _chosen(self, node: str, body: Json, notes: Json) -> Iterator[list[Part]]:
         """Yield what each container that asks for cards gets, in the order of the kubelet."""

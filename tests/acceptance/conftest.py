@@ -62,12 +62,26 @@ def layout() -> Layout:
 
 
 @pytest.fixture(scope="module")
+def configuration() -> str:
+    """What sessions do, as the file's text; empty for what they do anyway."""
+    return ""
+
+
+@pytest.fixture(scope="module")
 def cluster(
-    layout: Layout, binary_directory: Path, tmp_path_factory: pytest.TempPathFactory
+    layout: Layout,
+    configuration: str,
+    binary_directory: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Cluster]:
     """A cluster with Pumice in it and without nodes, for the tests of one module."""
     directory = tmp_path_factory.mktemp("cluster")
-    with Cluster(directory, nodes=0, audit_level="RequestResponse", layout=layout) as running:
+    file = directory / "scheduler.conf" if configuration else None
+    if file:
+        file.write_text(configuration)
+    with Cluster(
+        directory, nodes=0, audit_level="RequestResponse", configuration=file, layout=layout
+    ) as running:
         yield running
 
 

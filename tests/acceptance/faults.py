@@ -99,6 +99,8 @@ class Hold(Fault):
 
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     released: asyncio.Event = field(default_factory=asyncio.Event)
+    #: nobody waits any more
+    left: asyncio.Event = field(default_factory=asyncio.Event)
     waiting: int = 0
 
     def release(self) -> None:
@@ -109,11 +111,14 @@ class Hold(Fault):
     async def wait(self) -> None:
         """Wait as a request that is held."""
         self.waiting += 1
+        self.left.clear()
         self.arrived.set()
         try:
             await self.released.wait()
         finally:
             self.waiting -= 1
+            if not self.waiting:
+                self.left.set()
 
     def __enter__(self) -> Self:
         return self

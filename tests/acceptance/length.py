@@ -28,6 +28,8 @@ class Length:
     revisions: int
     #: how often the leading controllers are killed
     leaders: int
+    #: how many cards there are for pods to race for
+    cards: int
     #: by how much times that depend on the machine's load may be longer: the short form runs
     #: on every change, beside whatever else the machine does; the full one holds the figures
     slack: float
@@ -45,6 +47,7 @@ SHORT = Length(
     soak_s=20,
     revisions=3,
     leaders=2,
+    cards=8,
     slack=5,
 )
 FULL = Length(
@@ -59,6 +62,7 @@ FULL = Length(
     soak_s=1800,
     revisions=20,
     leaders=20,
+    cards=20,
     slack=1,
 )
 LENGTHS = {length.name: length for length in (SHORT, FULL)}

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import nullcontext
-from pathlib import Path
 
 import msgspec
 import pytest
 
-from pumice.local.cluster import Cluster
 from pumice.local.controlplane import API_SERVER
 from tests.acceptance.bed import Bed
 from tests.acceptance.length import Length
@@ -43,15 +40,9 @@ tiers:
 
 
 @pytest.fixture(scope="module")
-def cluster(binary_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster that has the pods of every gang made, room or not: there is no `enqueue`."""
-    directory = tmp_path_factory.mktemp("cluster")
-    file = directory / "scheduler.yaml"
-    file.write_text(CONFIGURATION)
-    with Cluster(
-        directory, nodes=0, audit_level="RequestResponse", configuration=file
-    ) as running_cluster:
-        yield running_cluster
+def configuration() -> str:
+    """The pods of every gang are made, room or not: there is no `enqueue`."""
+    return CONFIGURATION
 
 
 async def test_each_part_may_die_while_gangs_wait(bed: Bed, length: Length) -> None:

@@ -132,6 +132,14 @@ def notes_of(choice: Choice, uid: str, node: str, now: float, order: int) -> dic
     }
 
 
+def order_of(notes: Mapping[str, str]) -> int:
+    """Return the `order` of the choice that stands on a pod, 0 where there is none."""
+    try:
+        return int(notes.get(names.VGPU_TIME, 0))
+    except ValueError:
+        return 0
+
+
 def _written(part: Slice) -> str:
     return f"{part.name},{VENDOR},{part.memory},{part.cores}:"
 

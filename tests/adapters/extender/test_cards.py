@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,12 @@ tiers:
       deviceshare.VGPUEnable: true
       deviceshare.SchedulePolicy: binpack
 """
+STRANGER: dict[str, Any] = {
+    "scheduler": "default-scheduler",
+    "gates": None,
+    "owner": None,
+    "group": "",
+}
 REPLICA_SET = {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "r", "controller": True}
 
 
@@ -203,7 +210,6 @@ async def test_what_was_chosen_before_a_kill_is_chosen_once_more(conf: str) -> N
                 await bed.until(lambda: len(bed.bound("old")) == 2)
                 await bed.until(lambda: len(extender.barrier.parked) == 1)
             scheduler.blind_to = lambda name: False
-            bed.clock.ahead_s = 2.0  # as long as a process takes to start
             async with bed.extender(conf) as extender:
                 scheduler.start_anew()
                 await bed.until(lambda: len(bed.bound()) == 4)
@@ -242,8 +248,7 @@ async def test_pods_of_other_schedulers_get_cards_of_the_same_table(conf: str) -
             await bed.until(lambda: len(bed.bound()) == 1)
             taken = bed.bound()["g-0"]
             free = "n1" if taken == "n0" else "n0"
-            other = {"scheduler": "default-scheduler", "gates": None, "owner": None, "group": ""}
-            bed.pod("s", **other, **asking())
+            bed.pod("s", **STRANGER, **asking())
             stored = bed.stored("s")
             uid = PodUid(stored["metadata"]["uid"])
             verbs = extender.app.verbs
@@ -266,9 +271,30 @@ async def test_pods_of_other_schedulers_get_cards_of_the_same_table(conf: str) -
     assert plugins.served == 3
 
 
+async def test_a_binding_that_nobody_waits_for_any_more_is_seen_through(conf: str) -> None:
+    bed = a_bed("a")
+    bed.pod("s", **STRANGER, **asking(20000))
+    bed.pod("late", **STRANGER, **asking(20000))
+    stored = bed.stored("s")
+    with watched(bed) as plugins:
+        async with bed.extender(conf) as extender:
+            await bed.until(lambda: len(extender.model.cluster.pods) == 2)
+            bed.away = lambda call: "/binding" in call.path
+            call = asyncio.create_task(bed.ask(stored, "n0"), name="call")
+            await bed.until(lambda: bed.writes("/binding"))
+            call.cancel()  # kube-scheduler is killed
+            await asyncio.wait({call})
+            assert await bed.ask(bed.stored("late"), "n0") == NO_ROOM
+            bed.away = lambda call: False
+            await bed.until(lambda: bed.bound() == {"s": "n0"})
+            assert await bed.ask(stored, "n0") == ""
+
+    assert plugins.used("n0") == {"a-n0": (1, 20000, 0)}
+
+
 async def test_pods_of_others_that_want_no_cards_are_not_ours(conf: str) -> None:
     bed = a_bed("a")
-    bed.pod("s", scheduler="default-scheduler", gates=None, owner=None, group="")
+    bed.pod("s", **STRANGER)
     async with bed.extender(conf) as extender:
         uid = PodUid(bed.stored("s")["metadata"]["uid"])
         await bed.until(lambda: uid in extender.model.cluster.pods)

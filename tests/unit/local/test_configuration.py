@@ -109,6 +109,7 @@ def test_only_pods_of_ours_and_those_with_shared_cards_go_to_the_extender() -> N
     assert managed(binding) == {
         names.MARKER_RESOURCE: True,
         "volcano.sh/vgpu-number": False,
+        "volcano.sh/vgpu-memory": False,
         "volcano.sh/gpu-memory": False,
         "volcano.sh/gpu-number": False,
     }
@@ -117,7 +118,6 @@ def test_only_pods_of_ours_and_those_with_shared_cards_go_to_the_extender() -> N
     assert (loop["httpTimeout"], loop["ignorable"]) == ("2s", True)
     assert managed(loop) == {
         names.FREE_MARKER_RESOURCE: True,
-        "volcano.sh/vgpu-memory": False,
         "volcano.sh/vgpu-cores": False,
         PERCENTAGE: True,
     }
