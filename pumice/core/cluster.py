@@ -26,7 +26,7 @@ from pumice.core.api.topology import HyperNode
 from pumice.core.bounds import Standings, bounds_of, refusal
 from pumice.core.consistency import differing_cards, differing_jobs, differing_nodes
 from pumice.core.devices.asks import Ask
-from pumice.core.devices.cards import offers_of, pool_of
+from pumice.core.devices.cards import Offer, offers_of, pool_of
 from pumice.core.devices.notes import Choice, choice_of
 from pumice.core.devices.sharing import NO_SHARING, Sharing
 from pumice.core.devices.table import Devices, Holding
@@ -128,11 +128,15 @@ class Cluster:
         self._pods[uid] = pod
         self._guard(f"pod {pod.metadata.key}", lambda: self._set_pod(uid, pod), uid)
 
-    def recall_pod(self, pod: Pod, status: Status, node: str, nominated: str) -> None:
+    def recall_pod(
+        self, pod: Pod, status: Status, node: str, nominated: str, cards: Choice | None = None
+    ) -> None:
         """Take over a pod as it was counted, whatever it shows itself."""
         self.set_pod(pod)
         task = self._tasks[PodUid(pod.metadata.uid)]
-        if (task.status, task.node, task.nominated) != (status, node, nominated):
+        if cards is not None:
+            self._chosen[task.uid] = cards
+        if cards or (task.status, task.node, task.nominated) != (status, node, nominated):
             self._replace(task.uid, replace(task.at(status, node), nominated=nominated))
 
     def remove_pod(self, uid: PodUid) -> None:
@@ -318,9 +322,12 @@ class Cluster:
         self.devices.register(node.metadata.name, offers)
         self._blame(f"cards of node {node.metadata.name}", "; ".join(faults))
 
-    def recall_node(self, info: NodeInfo, offers: Iterable[float]) -> None:
-        """Take over a node as it stood in a table."""
+    def recall_node(
+        self, info: NodeInfo, offers: Iterable[float], cards: tuple[Offer, ...] = ()
+    ) -> None:
+        """Take over a node as it stood in the tables."""
         self.nodes.put(info, np.array([*offers]))
+        self.devices.register(info.name, cards)
 
     def remove_node(self, name: str) -> None:
         """Forget a node. Pods on it stay known, and count again should it return."""

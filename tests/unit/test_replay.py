@@ -23,6 +23,7 @@ from pumice.core.api.limits import (
 from pumice.core.api.meta import LabelSelector, ObjectMeta
 from pumice.core.cluster import Cluster
 from pumice.core.conf import Configuration, parse
+from pumice.core.devices.sharing import Sharing
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.inputs import Load
 from pumice.core.model.snapshots import Snapshot
@@ -42,6 +43,7 @@ from tests.builders import (
     a_priority_class,
     a_queue,
 )
+from tests.devices import a_card_pod, a_vgpu_node, vgpu
 from tests.effort import examples
 
 TEXT = """\
@@ -204,6 +206,41 @@ def test_whatever_has_happened_it_decides_the_same(rng: Any, data: st.DataObject
                 cluster.assume(PodUid(f"{name}-{rng.randrange(4)}"), node)
     conf = parse(data.draw(st.sampled_from([TEXT, WEIGHED])))
     assert again(recorded(cluster, conf)) == []
+
+
+SHARED = """\
+actions: "allocate, preempt"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: deviceshare
+    arguments:
+      deviceshare.VGPUEnable: true
+      deviceshare.SchedulePolicy: binpack
+"""
+
+
+def test_what_pods_hold_of_cards_is_on_record() -> None:
+    cluster = a_cluster(
+        a_vgpu_node("n0", "a", "b"), a_vgpu_node("n1", "m type=A100-SXM4-40GB mode=mig")
+    )
+    conf = parse(SHARED)
+    cluster.sharing = Sharing.of(conf)
+    for i, node in enumerate(["n0", "n0", "n1"]):
+        uid = PodUid(f"p{i}")
+        cluster.set_pod(a_card_pod(uid, vgpu(1, 4000), job="runs"))
+        cluster.assume(uid, node, cluster.choose_cards(uid, node))
+    cluster.set_pod_group(a_group("waits", least=2))
+    for i in range(2):
+        cluster.set_pod(a_card_pod(f"w{i}", vgpu(1, 16000), job="waits"))
+    snapshot = cluster.snapshot()
+    text = recorded(cluster, conf)
+
+    assert snapshot_of(read(text).seen).devices == snapshot.devices
+    assert again(text) == []
+    [gang] = msgspec.json.decode(bytes(read(text).decisions))["allocations"]
+    assert len(gang["placements"]) == 2
 
 
 POLICED = """\

@@ -20,6 +20,8 @@ from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.api.topology import HyperNode
 from pumice.core.cluster import Cluster
 from pumice.core.conf import Configuration
+from pumice.core.devices.cards import Offer
+from pumice.core.devices.notes import Choice
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.inputs import Inputs
 from pumice.core.model.nodes import NodeInfo
@@ -35,11 +37,12 @@ class RecordError(ValueError):
     """The text is no record of a session; says why."""
 
 
-class SeenNode(msgspec.Struct, frozen=True):
-    """A node, and what it offers, in units by row."""
+class SeenNode(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A node, what it offers, in units by row, and its cards."""
 
     info: NodeInfo
     offers: list[float]
+    cards: tuple[Offer, ...] = ()
 
 
 class SeenPod(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -49,6 +52,8 @@ class SeenPod(msgspec.Struct, frozen=True, omit_defaults=True):
     status: int
     node: str = ""
     nominated: str = ""
+    #: what it holds
+    cards: Choice | None = None
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -134,16 +139,24 @@ def _without_metrics(text: str) -> str:
 
 
 def _seen(snapshot: Snapshot) -> Seen:
-    table = snapshot.nodes
+    table, devices = snapshot.nodes, snapshot.devices
+    held = {uid: h.choice for entry in devices.values() for uid, h in entry.holders.items()}
     return Seen(
         resources=list(snapshot.names),
-        nodes=[SeenNode(info, table.alloc[:, i].tolist()) for i, info in enumerate(table.infos)],
+        nodes=[
+            SeenNode(
+                info,
+                table.alloc[:, i].tolist(),
+                devices[info.name].offers if info.name in devices else (),
+            )
+            for i, info in enumerate(table.infos)
+        ],
         queues=[info.queue for info in snapshot.queues.values()],
         priority_classes=list(snapshot.priority_classes),
         hypernodes=list(snapshot.hypernodes),
         groups=[job.group for job in snapshot.jobs.values()],
         pods=[
-            SeenPod(task.pod, int(task.status), task.node, task.nominated)
+            SeenPod(task.pod, int(task.status), task.node, task.nominated, held.get(task.uid))
             for task in _tasks(snapshot)
         ],
         residents={node: list(tasks) for node, tasks in table.residents.items()},
@@ -174,7 +187,7 @@ def snapshot_of(seen: Seen) -> Snapshot:
         frozenset(seen.scheduler_names), seen.default_queue, seen.resources, seen.label_keys
     )
     for node in seen.nodes:
-        cluster.recall_node(node.info, node.offers)
+        cluster.recall_node(node.info, node.offers, node.cards)
     for queue in seen.queues:
         cluster.set_queue(queue)
     for priority_class in seen.priority_classes:
@@ -184,8 +197,13 @@ def snapshot_of(seen: Seen) -> Snapshot:
     for group in seen.groups:
         cluster.set_pod_group(group)
     for seen_pod in seen.pods:
-        status = Status(seen_pod.status)
-        cluster.recall_pod(seen_pod.pod, status, seen_pod.node, seen_pod.nominated)
+        cluster.recall_pod(
+            seen_pod.pod,
+            Status(seen_pod.status),
+            seen_pod.node,
+            seen_pod.nominated,
+            seen_pod.cards,
+        )
     cluster.inputs = seen.inputs
     made = cluster.snapshot(
         {JobKey(job): frozenset(nodes) for job, nodes in seen.avoided.items()},
