@@ -59,9 +59,12 @@ def _add_health(app: FastAPI) -> None:
         return Response(missing or "ok", 503 if missing else 200)
 
     @app.get("/metrics", tags=["health"], response_class=PlainTextResponse)
-    async def figures(desk: Asks) -> Response:
-        """Return the metrics in Prometheus' text form."""
-        return Response(await desk.metrics.made.render(), media_type=CONTENT_TYPE)
+    async def figures(desk: Asks, request: Request) -> Response:
+        """Return the metrics in Prometheus' text form; of single pods to those who may list all."""
+        readers: Readers = request.app.state.readers
+        named = await readers.sees_all_pods(request.headers.getlist("authorization"))
+        text = await desk.metrics.made.render(desk.card_figures(named=named))
+        return Response(text, media_type=CONTENT_TYPE)
 
 
 async def _senseless(_: Request, error: Exception) -> Response:

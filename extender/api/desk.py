@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, HTTPException, Request
+from prometheus_client.core import GaugeMetricFamily
 
 from extender.barrier import Barrier
+from extender.card_figures import of_cards, of_pods
 from extender.engine import Engine
 from extender.logbook import Entry as Recorded
 from extender.metrics import Metrics
@@ -75,6 +78,15 @@ class Desk:
         if self.engine.latest is None:
             raise HTTPException(503, f"no session yet: {self.missing() or 'it is to begin'}")
         return self.engine.latest
+
+    def card_figures(self, *, named: bool) -> Callable[[], Iterator[GaugeMetricFamily]]:
+        """Return what makes the figures of shared cards, those of single pods where `named`."""
+        pods, devices = self.model.cluster.pods, self.model.cluster.devices.share()
+        if not named:
+            return partial(of_cards, devices)
+        holders = (uid for entry in devices.values() for uid in entry.holders)
+        names = {uid: pods[uid].metadata.key for uid in holders}
+        return lambda: chain(of_cards(devices), of_pods(devices, names))
 
     def session(self) -> Recorded:
         """Return the last session, to be recorded."""

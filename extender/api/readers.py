@@ -17,6 +17,7 @@ from fastapi import Depends, HTTPException, Request
 
 from pumice.core.explain.answers import Explanation
 from pumice.core.explain.holders import veil
+from pumice.kube.errors import KubeError
 from pumice.kube.resources import POD_GROUPS, PODS, QUEUES, AnyResource
 from pumice.kube.rights import Question, Rights, User, Verb
 
@@ -87,6 +88,13 @@ class Readers:
         if user is None:
             raise _unknown("the API server does not accept the token")
         return Reader(self.rights, user)
+
+    async def sees_all_pods(self, headers: Iterable[str]) -> bool:
+        """Tell whether who presents these may list all pods; not where nobody can say."""
+        try:
+            return await (await self.reader(headers)).sees_pods("")
+        except (HTTPException, KubeError):
+            return False
 
 
 def _unknown(why: str) -> HTTPException:

@@ -8,13 +8,15 @@ has no bound. The registry is rendered in a thread, since that takes long when i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 #: from a millisecond to a minute
@@ -54,9 +56,22 @@ class Metrics:
             self._prefix + name, text, _checked(labels), registry=self.registry, buckets=buckets
         )
 
-    async def render(self) -> bytes:
-        """Return all metrics in Prometheus' text format."""
-        return await asyncio.to_thread(generate_latest, self.registry)
+    async def render(self, others: Callable[[], Iterable[Metric]] = tuple) -> bytes:
+        """Return all metrics in Prometheus' text format, and with them what `others` makes."""
+        return await asyncio.to_thread(self._render, others)
+
+    def _render(self, others: Callable[[], Iterable[Metric]]) -> bytes:
+        made = CollectorRegistry()
+        made.register(_Made(others))
+        return generate_latest(self.registry) + generate_latest(made)
+
+
+class _Made(Collector):
+    def __init__(self, make: Callable[[], Iterable[Metric]]) -> None:
+        self._make = make
+
+    def collect(self) -> Iterable[Metric]:
+        return self._make()
 
 
 def _checked(labels: Sequence[str]) -> Sequence[str]:
