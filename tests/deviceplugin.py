@@ -103,7 +103,7 @@ class DevicePlugins:
         inits = sum(asked.get("init", 0) for asked in _asks(body))
         apps = [part for got in parts[inits:] for part in got]
         self.held[node][meta["uid"]] = [apps, *parts[:inits]]
-        self._check_cards(who, node)
+        self._check_cards(who, node, {part.card for got in parts for part in got})
         return True
 
     def _chosen(self, node: str, body: Json, notes: Json) -> Iterator[list[Part]]:
@@ -149,12 +149,15 @@ class DevicePlugins:
             self.faults.append(f"{who} has the time {time!r} of another pod")
         self._times[uid] = time
 
-    def _check_cards(self, who: str, node: str) -> None:
-        for card, (shares, memory, cores) in self.used(node).items():
+    def _check_cards(self, who: str, node: str, cards: set[str]) -> None:
+        """Check the cards that were handed out; others may have shrunk meanwhile."""
+        used = self.used(node)
+        for card in cards:
+            shares, memory, cores = used[card]
             has = self.cards.get(node, {}).get(card, Card(0, 0))
             if shares > has.slots or memory > has.memory or cores > 100:
-                used = f"{shares} shares, {memory} MB, {cores} % of compute"
-                self.faults.append(f"with {who} {used} are handed out of {card}, which has {has}")
+                sums = f"{shares} shares, {memory} MB, {cores} % of compute"
+                self.faults.append(f"with {who} {sums} are handed out of {card}, which has {has}")
         pods = self.held[node].values()
         instances = [
             (p.card, p.instance) for held in pods for got in held for p in got if p.instance

@@ -41,8 +41,20 @@ def card_nodes(bed: Bed, count: int, *cards: str) -> list[str]:
     return [body["metadata"]["name"] for body in bodies]
 
 
+def change_cards(bed: Bed, node: str, *cards: str) -> None:
+    """Have a node register these cards and no others."""
+    text = registration(node, cards)
+    bed.api.patch(f"{NODES}/{node}", {"metadata": {"annotations": {names.VGPU_REGISTER: text}}})
+    bed.resize(node, **vgpu_amounts(text))
+
+
+def registration(node: str, cards: tuple[str, ...]) -> str:
+    """Return a node's registration of cards; their names have the node's before them."""
+    return register(*(f"{node}-{card}" for card in cards))
+
+
 def _card_node(name: str, cards: tuple[str, ...]) -> Object:
-    text = register(*(f"{name}-{card}" for card in cards))
+    text = registration(name, cards)
     body = a_node(name, cpu=64, extra=vgpu_amounts(text))
     body["metadata"]["annotations"] = {names.VGPU_REGISTER: text}
     return body

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from tests.acceptance.bed import Bed
-from tests.acceptance.cards import card_nodes, device_plugins, held, sharing
+from tests.acceptance.cards import card_nodes, change_cards, device_plugins, held, sharing
 from tests.acceptance.conftest import LAYOUTS as BOTH
 from tests.acceptance.length import Length
 from tests.acceptance.objects import Object, a_job, a_pod
@@ -82,6 +82,24 @@ async def test_percentages_are_of_cards_of_unlike_size(bed: Bed) -> None:
             "gpu-0-small": (2, 16384, 0),
             "gpu-0-odd": (2, 998, 0),
         }
+
+
+async def test_a_card_that_is_gone_keeps_its_pods_and_takes_no_more(bed: Bed) -> None:
+    (node,) = card_nodes(bed, 1, "a", "b")
+    with device_plugins(bed) as plugins:
+        async with bed.auditor() as auditor:
+            bed.create(*(a_pod(f"large-{i}", **sharing(memory=20000)) for i in range(2)))
+            await bed.until(lambda: plugins.served == 2, PATIENCE_S, "both cards are in use")
+            change_cards(bed, node, "a")
+            bed.create(*(a_pod(f"small-{i}", **sharing(memory=4000)) for i in range(2)))
+            await bed.until(lambda: plugins.served == 3, PATIENCE_S, "one has room beside another")
+            await bed.never(lambda: plugins.served > 3, STAYS_S, "a lost card was given away")
+            assert len([pod for pod in bed.pods.values() if pod["spec"].get("nodeName")]) == 3
+            change_cards(bed, node, "a", "b")
+            await bed.until(lambda: plugins.served == 4, PATIENCE_S, "it is back, the other runs")
+            await auditor.finish()
+        both = {f"{node}-{card}": (2, 24000, 0) for card in "ab"}
+        assert plugins.used(node) == both
 
 
 async def test_what_is_deleted_while_the_extender_is_down_makes_room(bed: Bed) -> None:
