@@ -14,8 +14,9 @@ import itertools
 import logging
 from asyncio import Event as Signal
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pumice.core.api.meta import ObjectMeta
 from pumice.kube.client import Client
@@ -37,6 +38,8 @@ MAX_MESSAGE = 1_024
 DEFAULT_NAMESPACE = "default"
 
 EventType = Literal["Normal", "Warning"]
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class Recorder:
         self._limit = waiting
         #: how often each text was told since it last left
         self._waiting: OrderedDict[_Text, int] = OrderedDict()
+        #: both with the one in front that was used least lately
         self._series: OrderedDict[_Text, _Series] = OrderedDict()
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
         self._serial = itertools.count()
@@ -134,14 +138,14 @@ class Recorder:
         await self._client.create(EVENTS, _home(text), self._body(text, name, times, now))
         self._series[text] = _Series(name, times, now)
         self._series.move_to_end(text)
-        if len(self._series) > REMEMBERED:
-            self._series.popitem(last=False)
+        _trim(self._series, lambda oldest: now - oldest.last > AGGREGATE_S)
 
     async def _raise_count(self, text: _Text, series: _Series, times: int, now: float) -> None:
         count = series.count + times
         patch = MergePatch({"count": count, "lastTimestamp": rfc3339(now)})
         await self._client.patch(EVENTS, _home(text), series.name, patch)
         series.count, series.last = count, now
+        self._series.move_to_end(text)
 
     def _body(self, text: _Text, name: str, times: int, now: float) -> Json:
         return {
@@ -168,14 +172,19 @@ class Recorder:
         now = self._clock.monotonic()
         bucket = self._buckets.setdefault(owner, _Bucket(BURST, now))
         self._buckets.move_to_end(owner)
-        if len(self._buckets) > REMEMBERED:
-            self._buckets.popitem(last=False)
+        _trim(self._buckets, lambda oldest: now - oldest.since > BURST * REFILL_S)
         bucket.tokens = min(BURST, bucket.tokens + (now - bucket.since) / REFILL_S)
         bucket.since = now
         if bucket.tokens < 1:
             return False
         bucket.tokens -= 1
         return True
+
+
+def _trim(remembered: OrderedDict[K, V], is_over: Callable[[V], bool]) -> None:
+    """Forget what means nothing any more, and what is too much."""
+    while len(remembered) > REMEMBERED or is_over(next(iter(remembered.values()))):
+        remembered.popitem(last=False)
 
 
 def _home(text: _Text) -> str:

@@ -88,6 +88,22 @@ async def test_an_event_that_expired_is_told_anew(
     assert stored(api) == [("A", "m", 1)]
 
 
+async def test_what_happened_long_ago_is_forgotten(
+    api: FakeApi, recorder: Recorder, clock: ManualClock
+) -> None:
+    async with running(recorder.run()):
+        for number in range(3):
+            meta = ObjectMeta(namespace="default", name=f"j{number}", uid=f"u{number}")
+            recorder.record(JOBS, meta, "Normal", "Started", "it runs")
+            await settle()
+            await clock.advance(AGGREGATE_S)
+        assert len(api.all(EVENTS)) == 3
+        assert {text.name for text in recorder._series} == {"j1", "j2"}
+        await clock.advance(BURST * REFILL_S)
+        recorder.record(JOBS, JOB, "Normal", "Started", "it runs")
+    assert recorder._buckets.keys() == {"u"}
+
+
 async def test_a_flood_about_one_object_is_cut(
     api: FakeApi, recorder: Recorder, clock: ManualClock
 ) -> None:

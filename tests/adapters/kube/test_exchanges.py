@@ -89,6 +89,24 @@ async def test_exchanges_at_the_same_time_have_connections_of_their_own() -> Non
         assert peer.connections == 3
 
 
+async def test_connections_that_only_a_burst_had_use_for_are_closed() -> None:
+    everybody = asyncio.Barrier(3)
+
+    async def together(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if everybody.parties > 1:
+            await everybody.wait()
+        writer.write(OK)
+
+    async with exchanging(together) as (_, ours):
+        await asyncio.gather(*(ours.exchange(ASK, 5) for _ in range(3)))
+        everybody = asyncio.Barrier(1)
+        *others, _ = burst = list(ours._idle)
+        for connection in others:
+            connection._used -= exchanges.KEPT_S
+        await ours.exchange(ASK, 5)
+        assert [list(ours._idle), [c.serves() for c in burst]] == [burst[2:], [False, False, True]]
+
+
 async def test_one_that_is_given_up_takes_its_connection_along() -> None:
     async def slow_at_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if peer.connections == 1:
