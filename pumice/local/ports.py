@@ -15,6 +15,7 @@ import os
 import random
 import socket
 import tempfile
+from itertools import chain
 from pathlib import Path
 
 LOWEST = 10_000
@@ -32,7 +33,8 @@ class Ports:
     def claim(self) -> int:
         """Return a port that nobody listens on and no other `Ports` holds."""
         highest = _first_ephemeral()
-        for port in random.sample(range(LOWEST, highest), highest - LOWEST):
+        (first,) = random.sample(range(LOWEST, highest), 1)
+        for port in chain(range(first, highest), range(LOWEST, first)):
             if self.claim_exactly(port):
                 return port
         raise OSError(f"no free port between {LOWEST} and {highest}")
