@@ -37,8 +37,11 @@ from pumice.kube.tls import BadPairError
 BACKLOG = 8192
 SWITCH_INTERVAL_S = 0.0005
 """How long the session's thread may keep the event loop waiting."""
-COLLECT_AFTER = (50_000, 20, 50)
-"""Rarer collections than the default: most of what is allocated is kept, in flat rows."""
+COLLECT_AFTER = (2_000, 10, 10)
+"""
+Rarer collections than the default, as most of what is allocated is kept, in flat rows; but kube-
+scheduler opens a connection for nearly every pod, and one that is closed is garbage in circles.
+"""
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:

@@ -109,8 +109,9 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._parser = httptools.HttpResponseParser(self)
-        self._transport: asyncio.Transport
+        #: both know us in turn; they are let go of when the connection is lost
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
+        self._transport: asyncio.Transport | None = None
         #: done while the connection is idle
         self._answer: asyncio.Future[WholeAnswer] = self._loop.create_future()
         self._answer.cancel()
@@ -123,7 +124,7 @@ class _Connection(asyncio.Protocol):
     def exchange(self, request: bytes) -> asyncio.Future[WholeAnswer]:
         """Send a request; return what will be the answer."""
         self._answer = self._loop.create_future()
-        if self._transport.is_closing():
+        if self._transport is None or self._transport.is_closing():
             self._fail(ConnectionResetError("closed at once"))
         else:
             self._transport.write(request)
@@ -131,11 +132,13 @@ class _Connection(asyncio.Protocol):
 
     def serves(self) -> bool:
         """Tell whether it can be used again."""
-        return not self._transport.is_closing() and self._loop.time() - self._used < KEPT_S
+        is_open = self._transport is not None and not self._transport.is_closing()
+        return is_open and self._loop.time() - self._used < KEPT_S
 
     def abort(self) -> None:
         """Close it at once: a farewell over TLS would outlive the loop."""
-        self._transport.abort()
+        if self._transport is not None:
+            self._transport.abort()
 
     # What the loop tells.
 
@@ -143,6 +146,8 @@ class _Connection(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
+        if self._parser is None:
+            return
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as e:
@@ -153,6 +158,7 @@ class _Connection(asyncio.Protocol):
         if exc is None and self._ends_with_us:
             self.on_message_complete()
         self._fail(exc if isinstance(exc, OSError) else ConnectionResetError("connection lost"))
+        self._parser = self._transport = None
 
     # What the parser finds.
 
@@ -173,6 +179,8 @@ class _Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self._ends_with_us = False
+        if self._parser is None:
+            return
         status = self._parser.get_status_code()
         if status < 200 or self._answer.done():
             return

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import gc
+import weakref
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -105,6 +107,22 @@ async def test_connections_that_only_a_burst_had_use_for_are_closed() -> None:
             connection._used -= exchanges.KEPT_S
         await ours.exchange(ASK, 5)
         assert [list(ours._idle), [c.serves() for c in burst]] == [burst[2:], [False, False, True]]
+
+
+async def test_a_connection_that_was_closed_does_not_wait_for_the_garbage_collector() -> None:
+    async with exchanging(answer(OK)) as (_, ours):
+        await ours.exchange(ASK, 5)
+        (kept,) = map(weakref.ref, ours._idle)
+        gc.disable()
+        try:
+            ours.close()
+            await eventually(lambda: _is_gone(kept))
+        finally:
+            gc.enable()
+
+
+async def _is_gone(reference: Callable[[], object]) -> bool:
+    return reference() is None
 
 
 async def test_one_that_is_given_up_takes_its_connection_along() -> None:
