@@ -30,12 +30,14 @@ from tests.unit.evicting import Life
 
 PREEMPTS, RECLAIMS = "enqueue allocate preempt backfill", "enqueue allocate reclaim backfill"
 BOTH = "enqueue allocate preempt reclaim backfill"
+GANGS = "enqueue allocate gangpreempt gangreclaim backfill"
 ORDERS = [
     PREEMPTS,
     RECLAIMS,
     BOTH,
-    "enqueue allocate gangpreempt gangreclaim backfill",
+    GANGS,
     "enqueue reclaim gangpreempt preempt allocate backfill",
+    "enqueue gangreclaim allocate gangpreempt preempt reclaim backfill",
 ]
 RANKS = [a_priority_class("p-10", 10), a_priority_class("p-100", 100)]
 
@@ -104,6 +106,55 @@ def test_two_queues_do_not_take_from_each_other_in_turn() -> None:
     assert len(life.where("right")) >= 1
     assert len(life.where("left")) + len(life.where("right")) == 4
     assert life.gone("right") == []
+
+
+def test_two_gangs_do_not_take_from_each_other_in_turn() -> None:
+    """No plugin of the first tier asks what a queue deserves."""
+    gpu, wide = "1 1Gi a.b/gpu=1", "3 1Gi"
+    life = Life(
+        conf(GANGS),
+        nodes(n0="2 64Gi a.b/gpu=1", n1="3 64Gi a.b/gpu=1"),
+        [a_queue("left"), a_queue("right")],
+        a_job("loose", 2, gpu, gang=0, queue="left", on=["n0", "n1"], created=0),
+        a_job("narrow", 1, gpu, queue="left", created=1),
+        a_job("wide", 1, wide, queue="left", created=2),
+        a_job("due", 1, gpu, queue="right", created=3),
+    )
+    life.settle()
+    assert life.evicted == [("loose-1", "n1")]
+    assert (life.where("due"), life.where("wide")) == ({"due-0": "n1"}, {})
+
+
+@pytest.mark.parametrize("action", ["reclaim", "gangreclaim"])
+def test_what_a_queue_deserves_of_one_resource_takes_no_other_for_good(action: str) -> None:
+    """Memory alone, of which there is plenty, would entitle both to one cpu more than their due."""
+    life = Life(
+        conf(f"enqueue allocate {action}", "capacity"),
+        nodes(n1="3 64Gi"),
+        [a_queue("left", deserved="1 16Gi"), a_queue("right", deserved="1 16Gi")],
+        a_job("large", 1, "2 1Gi", queue="left", on=["n1"], phase="Running", created=0),
+        a_job("small", 1, "1 1Gi", queue="right", created=1),
+        a_job("other", 1, "1 1Gi", queue="right", created=2),
+    )
+    life.settle()
+    assert life.evicted == []
+    assert [*life.where("large"), *life.where("small")] == ["large-0", "small-0"]
+
+
+def test_another_queue_gives_where_one_has_as_good_a_claim() -> None:
+    life = Life(
+        conf("enqueue allocate reclaim", "capacity"),
+        nodes(n1="5 64Gi"),
+        [a_queue(q, deserved="1 16Gi") for q in ("left", "right")],
+        a_queue("last", deserved="1 1Gi"),
+        a_job("large", 1, "2 1Gi", queue="left", on=["n1"], phase="Running", created=0),
+        a_job("small", 1, "1 1Gi", queue="right", on=["n1"], phase="Running", created=1),
+        a_job("loose", 2, "1 1Gi", queue="last", on=["n1"] * 2, phase="Running", created=2),
+        a_job("more", 1, "1 1Gi", queue="right", created=3),
+    )
+    life.settle()
+    assert life.evicted == [("loose-1", "n1")]
+    assert len(life.where("more")) == 1
 
 
 def test_a_job_that_fits_nowhere_does_not_keep_others_from_what_is_theirs() -> None:
@@ -250,7 +301,9 @@ def worlds(draw: st.DrawFn) -> list[Thing]:
     ]
     devices = {name: cpu // 2 for name, cpu in room.items()}
     queues = [f"q{i}" for i in range(draw(st.integers(1, 3)))]
-    things += [a_queue(queue, weight=draw(st.integers(1, 3))) for queue in queues]
+    for queue in queues:
+        deserved = f"{draw(st.integers(0, 6))} 16Gi a.b/gpu={draw(st.integers(0, 3))}"
+        things.append(a_queue(queue, weight=draw(st.integers(1, 3)), deserved=deserved))
     kinds = st.sampled_from([(1, 0), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0)])
     runners, seekers = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     for j in range(runners + seekers):
@@ -315,7 +368,7 @@ def test_who_goes_makes_room_that_is_kept_and_needed(things: list[Thing], action
 
 
 @settings(max_examples=examples(200), deadline=None)
-@given(worlds(), st.sampled_from([PREEMPTS, RECLAIMS, BOTH]))
+@given(worlds(), st.sampled_from(ORDERS))
 def test_it_comes_to_rest(things: list[Thing], actions: str) -> None:
     """Shown for `preempt` and `reclaim`; two gang actions in one order may go on in turn."""
     Life(conf(actions), things).settle(rounds=12)

@@ -4,21 +4,26 @@ gangreclaim: take back from other queues the room for whole gangs.
 Where `reclaim` looks at one node for one task, this looks at a whole domain for all that waits of a
 gang (see `gangs`), and asks for all of it whether the queue may take it back. Of queues that lend
 the one that comes last gives first; but before any job breaks all queues are asked for what their
-jobs can spare, and with `allowWholeBundle: false` no job breaks at all.
+jobs can spare, and with `allowWholeBundle: false` no job breaks at all. Nobody goes who could take
+the room back (see `rivals`).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from pumice.core.actions.bundles import Bundle
 from pumice.core.actions.gangs import Extent, GangEvictor, may_lose, waiting_parts
 from pumice.core.actions.occupants import Occupants
 from pumice.core.actions.reprieves import reprieve
+from pumice.core.actions.rivals import rivals
 from pumice.core.actions.turns import Turns
 from pumice.core.actions.victims import claims_held, starving
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.tasks import Status, Task
 from pumice.core.session import OrderKey, Session
+from pumice.core.statement import Statement
 
 NAME = "gangreclaim"
 
@@ -46,7 +51,7 @@ class GangReclaim:
             def by_queue(bundle: Bundle, job: JobInfo) -> OrderKey:
                 return ssn.victim_queue_key(ssn.queues[bundle.job.queue], ssn.queues[job.queue])
 
-            evictor = GangEvictor(ssn, NAME, extent, lenders, by_queue)
+            evictor = GangEvictor(ssn, NAME, extent, lenders, by_queue, _rivals)
             turns = Turns(ssn, starving(ssn))
             while (queue := turns.next_queue()) is not None:
                 if ssn.is_overused(queue):
@@ -60,3 +65,11 @@ class GangReclaim:
 def _may_take(ssn: Session, job: JobInfo, queue: QueueInfo) -> bool:
     """Return whether the queue may take room from others for all that waits of a job."""
     return ssn.is_preemptive(queue, [t for _, part in waiting_parts(ssn, job) for t in part])
+
+
+def _rivals(ssn: Session, statement: Statement) -> frozenset[str]:
+    def takes(loser: Task, promised: Sequence[Task]) -> bool:
+        job = ssn.job(loser.job)
+        return job is not None and bool(ssn.unified_evictable(NAME, job, promised))
+
+    return rivals(ssn, statement, takes)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pumice.core.actions.bundles import Bundle, bundles_of, total
+from pumice.core.actions.rivals import Rivals, nobody, queue_of
 from pumice.core.actions.victims import conclude, is_eligible
 from pumice.core.actions.worksheets import worksheet
 from pumice.core.ids import JobKey
@@ -65,6 +66,10 @@ class GangEvictor:
     candidates: Candidates
     #: (bundle, job that wants the room): its place among those that are all safe, or all whole
     order: Callable[[Bundle, JobInfo], OrderKey]
+    #: who could take back what was done for a job
+    rivals: Rivals = nobody
+    #: queues whose tasks stay
+    passed: frozenset[str] = frozenset()
     #: kinds of jobs that found no room, and how much had changed by then
     _hopeless: dict[tuple[object, ...], int] = field(default_factory=dict)
 
@@ -81,12 +86,14 @@ class GangEvictor:
         kind = self._kind(job, tasks)
         if self._hopeless.get(kind) == len(self.ssn.space.changed):
             return
-        statement = self.ssn.statement()
         search = Search(self, job, queue, parts, total(tasks, self.ssn.nodes.rows))
-        if search.run(statement, held):
-            conclude(self.ssn, self.action, job, statement)
-        else:
-            self._hopeless[kind] = len(self.ssn.space.changed)
+        self.passed = frozenset()
+        while search.run(statement := self.ssn.statement(), held):
+            found = conclude(self.ssn, self.action, job, statement, self.rivals)
+            if not found:
+                return
+            self.passed |= found
+        self._hopeless[kind] = len(self.ssn.space.changed)
 
     def _is_eligible(self, task: Task) -> bool:
         return is_eligible(self.ssn, task, self.ssn.views.of_task(task))
@@ -157,7 +164,8 @@ class Search:
         by_job: dict[JobKey | None, list[Task]] = {}
         for i in at.tolist():
             for task in self.evictor.candidates(self.job, i):
-                by_job.setdefault(task.job, []).append(task)
+                if queue_of(ssn, task) not in self.evictor.passed:
+                    by_job.setdefault(task.job, []).append(task)
         jobs = ((ssn.job(key), tasks) for key, tasks in by_job.items())
         found = [b for job, tasks in jobs if job is not None for b in bundles_of(job, tasks)]
         if not self.evictor.extent.whole:

@@ -5,24 +5,28 @@ Queues take turns, poorest first, and each has one; one that has all that it may
 over. Jobs that starve go in order. Nodes are tried as they stand, unscored. Only pods that run may
 go, of queues that lend (`reclaimable`).
 
-Two rules are stricter than Volcano's, which would evict in vain: room that is free is taken before
-anybody is sent off, on whatever node it is; and the queue must be allowed the task, and every
-predicate agree, once the victims are gone.
+Three rules are stricter than Volcano's, which would evict in vain: room that is free is taken
+before anybody is sent off, on whatever node it is; the queue must be allowed the task, and every
+predicate agree, once the victims are gone; and nobody goes who could take the room back (see
+`rivals`).
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from functools import partial
 
 from pumice.core.actions.occupants import Occupants
 from pumice.core.actions.reprieves import reprieve
+from pumice.core.actions.rivals import rivals
 from pumice.core.actions.turns import Turns
 from pumice.core.actions.victims import Evictor, claims_held, conclude, starving, waiting
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.tasks import Status, Task
 from pumice.core.session import Session
+from pumice.core.statement import Statement
 
 NAME = "reclaim"
 
@@ -63,13 +67,29 @@ class Reclaimer:
 
     def serve(self, job: JobInfo, queue: QueueInfo) -> None:
         """Make room for the tasks that a job lacks; keep it if the job can start then."""
-        ssn, statement, tasks = self._ssn, self._ssn.statement(), waiting(self._ssn, job)
+        tasks = waiting(self._ssn, job)
+        while found := self._try(job, queue, deque(tasks)):
+            self._evictor.passed |= found
+        if self._evictor.passed:
+            self._evictor.passed = frozenset()
+            if self._ssn.is_starving(job):
+                self._evictor.give_up(tasks[0])
+
+    def _try(self, job: JobInfo, queue: QueueInfo, tasks: deque[Task]) -> frozenset[str]:
+        """Make room and keep it, if there are no rivals for it; return their queues."""
+        ssn, statement = self._ssn, self._ssn.statement()
         while tasks and ssn.is_starving(job):
             task = tasks.popleft()
             if ssn.is_preemptive(queue, [task]):
                 held = self._occupants.lent_to(queue.name)
                 self._evictor.make_room(statement, task, queue, held)
-        conclude(ssn, NAME, job, statement)
+        return conclude(ssn, NAME, job, statement, self._rivals)
+
+    def _rivals(self, ssn: Session, statement: Statement) -> frozenset[str]:
+        def takes(loser: Task, promised: Sequence[Task]) -> bool:
+            return bool(ssn.reclaimable(loser, promised))
+
+        return rivals(ssn, statement, takes)
 
 
 def _lenders(ssn: Session, occupants: Occupants, task: Task, i: int) -> list[Task]:

@@ -23,6 +23,7 @@ from functools import partial
 import numpy as np
 
 from pumice.core.actions.reprieves import let_stay
+from pumice.core.actions.rivals import Rivals, nobody, queue_of
 from pumice.core.extension import Evictable, Point
 from pumice.core.kernels import copies_that_fit
 from pumice.core.model.jobs import JobInfo
@@ -59,6 +60,8 @@ class Evictor:
     point: Point[Evictable]
     candidates: Candidates
     order: Callable[[ClassView, Ints], Ints] = as_they_stand
+    #: queues whose tasks stay
+    passed: frozenset[str] = frozenset()
     #: kinds of tasks that found no room, and how much had changed by then
     _hopeless: dict[Kind, int] = field(default_factory=dict)
 
@@ -81,6 +84,11 @@ class Evictor:
             self._hopeless[kind] = len(self.ssn.space.changed)
         return made
 
+    def give_up(self, task: Task) -> None:
+        """Look no more for room for tasks like this one, until something changes."""
+        kind = self._kind(task, self.ssn.views.of_task(task))
+        self._hopeless[kind] = len(self.ssn.space.changed)
+
     def _kind(self, task: Task, view: ClassView) -> Kind:
         """Return all of a task that decides where room can be made for it."""
         job = self.ssn.job(task.job)
@@ -95,6 +103,7 @@ class Evictor:
             job.allocated.tobytes(),
             job.promised.tobytes(),
             job.key if task.nominated or self.ssn.within(task) is not None else None,
+            self.passed,
         )
 
     def _take_free(
@@ -165,6 +174,8 @@ class Evictor:
     def _agreed(self, task: Task, i: int) -> Agreement:
         """Return who may go for a task on a node; nobody where all of them are not enough."""
         candidates = self.candidates(task, i)
+        if self.passed:
+            candidates = [c for c in candidates if queue_of(self.ssn, c) not in self.passed]
         if not candidates:
             return Agreement([])
         agreed = self.ssn.agree(self.point, task, candidates)
@@ -255,19 +266,26 @@ def claims_held(ssn: Session) -> Iterator[None]:
         statement.discard()
 
 
-def conclude(ssn: Session, action: str, job: JobInfo, statement: Statement) -> None:
+def conclude(
+    ssn: Session, action: str, job: JobInfo, statement: Statement, rivals: Rivals = nobody
+) -> frozenset[str]:
     """
     Keep what was done for a job, if the job can start with it; undo it otherwise.
 
     What took nothing but free room is given back where `allocate` is still to come: it places
-    the job there at once.
+    the job there at once. What has rivals is given back as well; their queues are returned.
     """
     free = not statement.evicted and "allocate" in _to_come(ssn.conf.actions, action)
-    if ssn.is_pipelined(job) and not free:
-        let_stay(ssn, statement)
-        statement.commit(action)
-    else:
+    if not ssn.is_pipelined(job) or free:
         statement.discard()
+        return frozenset()
+    let_stay(ssn, statement)
+    found = rivals(ssn, statement)
+    if found:
+        statement.discard()
+    else:
+        statement.commit(action)
+    return found
 
 
 def _to_come(actions: Sequence[str], action: str) -> Sequence[str]:
