@@ -118,6 +118,8 @@ class Session:
         self.names: tuple[str, ...] = snapshot.names
         self.queues: Mapping[str, QueueInfo] = snapshot.queues
         self.points = Points()
+        #: whether what is done for a job of one queue may change the places of other queues
+        self.queues_move = False
         self.space = workspace(snapshot.nodes, snapshot.jobs, snapshot.active)
         #: what all nodes offer together
         self.total: Floats = snapshot.nodes.alloc.sum(axis=1)

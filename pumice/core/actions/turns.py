@@ -3,6 +3,8 @@ Turns: which queue is next, and which of its jobs.
 
 Queues and jobs stand in heaps by their keys at the moment they are put in. That is enough: what
 an action does between taking out and putting back changes the keys of nothing that is still in.
+Where queues move each other (`queues_move`), their keys compare as things stand, and the heap is
+put in order before each turn.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ class Turns:
 
     def next_queue(self) -> QueueInfo | None:
         """Take out the first queue."""
+        if self._ssn.queues_move:
+            heapq.heapify(self._queues)
         return heapq.heappop(self._queues)[2] if self._queues else None
 
     def next_job(self, queue: QueueInfo) -> JobInfo | None:
