@@ -32,7 +32,7 @@ from pumice.core.devices.sharing import NO_SHARING, Sharing
 from pumice.core.devices.table import Devices, Holding
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.columns import Columns
-from pumice.core.model.hypernodes import HyperTree, hyper_tree
+from pumice.core.model.hypernodes import HyperTree, hyper_tree, selecting_labels
 from pumice.core.model.inputs import Inputs
 from pumice.core.model.jobs import JobInfo, Terms
 from pumice.core.model.nodes import NodeInfo, NodeTable, allocatable
@@ -89,8 +89,8 @@ class Cluster:
         self._promised: dict[PodUid, str] = {}
         self._classes: dict[str, PriorityClass] = {}
         self.hypernodes: dict[str, HyperNode] = {}
-        #: the tree of the HyperNodes, and the columns that it is over
-        self._tree: tuple[HyperTree, Columns] | None = None
+        #: the tree of the HyperNodes, the columns that it is over, the labels that it depends on
+        self._tree: tuple[HyperTree, Columns, frozenset[str]] | None = None
         self._label_keys = frozenset(label_keys)
         self._population = Population()
         self._usage = QueueUsage()
@@ -397,8 +397,10 @@ class Cluster:
 
     def set_hypernode(self, hypernode: HyperNode) -> None:
         """Take over a HyperNode as it is now."""
+        known = self.hypernodes.get(hypernode.metadata.name)
         self.hypernodes[hypernode.metadata.name] = hypernode
-        self._tree = None
+        if known is None or known.spec != hypernode.spec:
+            self._tree = None
 
     def remove_hypernode(self, name: str) -> None:
         """Forget a HyperNode."""
@@ -409,8 +411,15 @@ class Cluster:
     def tree(self) -> HyperTree:
         """Return the HyperNodes over the nodes as they are now; shared, and never changed."""
         columns = self.nodes.columns
-        if self._tree is None or self._tree[1] is not columns:
-            self._tree = hyper_tree(self.hypernodes, columns), columns
+        if self._tree is not None:
+            tree, over, labels = self._tree
+            if over is columns:
+                return tree
+            if columns.agrees(over, labels):
+                self._tree = tree, columns, labels
+                return tree
+        labels = selecting_labels(self.hypernodes.values())
+        self._tree = hyper_tree(self.hypernodes, columns), columns, labels
         return self._tree[0]
 
     def _reprioritise(self) -> None:

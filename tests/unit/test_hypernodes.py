@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pumice.core.api.topology import HyperNode
+from pumice.core.api.topology import HyperNode, HyperNodeStatus
 from pumice.core.model.hypernodes import NOWHERE, TOP, HyperTree
 from tests.builders import a_cluster, a_hypernode, a_node, hypernodes
 
@@ -52,6 +52,22 @@ def test_members(selector: dict[str, Any], want: str) -> None:
     tree = tree_of(selecting(**selector))
     assert held(tree, "h") == want
     assert not tree.faults
+
+
+def test_the_tree_is_made_anew_only_when_what_it_depends_on_changes() -> None:
+    by_label = selecting(labelMatch={"matchLabels": {"rack": "b"}})
+    cluster = a_cluster(NODES, by_label)
+    tree = cluster.tree
+    cluster.set_node(a_node("n5", labels={"zone": "z"}))
+    counted = msgspec.structs.replace(by_label, status=HyperNodeStatus(node_count=2))
+    cluster.set_hypernode(counted)
+    assert cluster.tree is tree
+    cluster.set_node(a_node("n5", labels={"rack": "b"}))
+    assert held(cluster.tree, "h") == "n3 n4 n5"
+    cluster.remove_node("n3")
+    assert held(cluster.tree, "h") == "n3 n4"  # columns: n4 and n5 have moved up
+    cluster.set_hypernode(selecting(exactMatch={"name": "n1"}))
+    assert held(cluster.tree, "h") == "n1"
 
 
 def test_a_hypernode_holds_what_those_below_it_hold() -> None:

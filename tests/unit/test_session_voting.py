@@ -88,9 +88,9 @@ def test_plugins_and_actions_that_are_not_known_are_told() -> None:
 
 
 def test_a_hierarchy_that_is_not_available_is_told() -> None:
-    conf = a_conf("enqueue", [a_plugin("drf", "enableHierarchy", "enableJobOrder")])
+    conf = a_conf("enqueue", [a_plugin("gang", "enableHierarchy", "enableJobOrder")])
     plan = run_session(a_cluster().snapshot(), conf, 0.0, "s")
-    assert plan.warnings == ("plugin drf has no hierarchy, the flag is left out",)
+    assert plan.warnings == ("plugin gang has no hierarchy, the flag is left out",)
 
 
 def test_arguments_of_the_wrong_type_are_told() -> None:

@@ -57,6 +57,10 @@ class Column:
         """Return the nodes that have the label."""
         return self.codes >= 0
 
+    def is_equal(self, other: Column) -> bool:
+        """Return whether every node has the same value, or lacks the label, in both."""
+        return self.values == other.values and np.array_equal(self.codes, other.codes)
+
 
 class Columns:
     """The columns of a list of nodes."""
@@ -81,6 +85,12 @@ class Columns:
             values = tuple(v for v in code if v is not None)
             column = self._labels[key] = Column(values, codes)
         return column
+
+    def agrees(self, other: Columns, labels: Iterable[str]) -> bool:
+        """Return whether these are the same nodes in the same order, alike in some labels."""
+        return [*self.index] == [*other.index] and all(
+            self.label(key).is_equal(other.label(key)) for key in labels
+        )
 
     @property
     def names(self) -> Column:

@@ -89,6 +89,15 @@ def hyper_tree(objects: Mapping[str, HyperNode], columns: Columns) -> HyperTree:
     return _Builder(order, columns).build()
 
 
+def selecting_labels(objects: Iterable[HyperNode]) -> frozenset[str]:
+    """Return the keys of the labels by which HyperNodes select nodes."""
+    members = (member for h in objects for member in h.spec.members or ())
+    selectors = [m.selector.label_match for m in members if m.selector.label_match is not None]
+    pairs = (key for selector in selectors for key in selector.match_labels or ())
+    terms = (e.key for selector in selectors for e in selector.match_expressions or ())
+    return frozenset((*pairs, *terms))
+
+
 class _Builder:
     """HyperNodes by number, and what is found of them one after the other."""
 
