@@ -17,6 +17,7 @@ def measure() -> list[Figure]:
         _many_jobs(),
         _one_gang(),
         _idle(),
+        _hopeless(),
         _reclaim(),
         _racks(),
     ]
@@ -42,6 +43,15 @@ def _idle() -> Figure:
     seconds = decide(cluster, places(0))
     name = "session with nothing to do, 10,000 nodes and 100,000 pods"
     return Figure.of(name, 1_000 * seconds, "ms", 50.0)
+
+
+def _hopeless() -> Figure:
+    cluster = a_cluster(1_000)
+    add_running(cluster, 1_000, 1, 1_000)
+    add_jobs(cluster, 10_000, 2, cpu=64)
+    seconds = decide(cluster, places(0))
+    name = "refuse one of 10,000 hopeless gangs, nothing changed"
+    return Figure.of(name, 1e6 * seconds / 10_000, "µs", 10.0)
 
 
 def _reclaim() -> Figure:

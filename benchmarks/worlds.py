@@ -85,6 +85,7 @@ def add_jobs(
     queue: str = "default",
     gpus: int = 0,
     topology: NetworkTopology | None = None,
+    cpu: int = 1,
 ) -> None:
     """Add waiting jobs of equal pods."""
     for j in range(jobs):
@@ -93,7 +94,7 @@ def add_jobs(
         group.spec.network_topology = topology
         cluster.set_pod_group(group)
         for p in range(pods):
-            cluster.set_pod(a_pod(f"{name}-worker-{p}", name, gpus=gpus))
+            cluster.set_pod(a_pod(f"{name}-worker-{p}", name, str(cpu), gpus=gpus))
 
 
 def add_racks(cluster: Cluster, racks: int, nodes: int) -> None:

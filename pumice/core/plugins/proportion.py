@@ -160,6 +160,9 @@ class Proportion:
         attr = self.queues[queue.name]
         name = self.names[row]
         numbers = {f"held {name}": attr.allocated[row], f"deserved {name}": attr.limit[row]}
+        known = self.limits.get(queue.name)
+        if known is not None and known.plugin == NAME and known.numbers == numbers:
+            return
         held, due = (as_text(name, amount) for amount in numbers.values())
         message = f"queue {queue.name} holds {held} of the {due} {name} that it deserves"
         by_capacity = not self._is_capped(queue, row)
