@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from pumice.core.api.core import PodSpec
-from pumice.core.api.scheduling import PodGroup
+from pumice.core.api.scheduling import NetworkTopology, PodGroup, SubGroupPolicy
 from pumice.core.conf import Arguments, Configuration
-from pumice.core.names import PREEMPTABLE
+from pumice.core.names import PARTITION_ID, PREEMPTABLE
 from tests.builders import (
     Thing,
     a_conf,
@@ -191,6 +191,50 @@ def test_gangpreempt(case: Case) -> None:
     check(case, PREEMPT)
 
 
+def in_parts(least: int, topology: NetworkTopology | None = None) -> list[Thing]:
+    """Return a waiting gang of four pods in two parts of two, each bound as given."""
+    policy = SubGroupPolicy(
+        name="w",
+        match_label_keys=[PARTITION_ID],
+        network_topology=topology,
+        sub_group_size=2,
+        min_sub_groups=least // 2,
+    )
+    pods = [
+        a_pod(f"high-{i}", "2", job="high", labels={PARTITION_ID: f"{i // 2}"}) for i in range(4)
+    ]
+    return [a_group("high", least=least, priority="high", policies=[policy]), *pods]
+
+
+PARTS = {
+    "each part of a gang takes a rack": Case(
+        [RANKS, RACKS, low("low", "a1", "a2", "b1", "b2", asks="2"), in_parts(4, within(1))],
+        ["low-0", "low-1", "low-2", "low-3"],
+        {"high": ["a1", "a2", "b1", "b2"]},
+    ),
+    "the parts that it needs to start, no more": Case(
+        [RANKS, RACKS, low("low", "a1", "a2", "b1", "b2", asks="2"), in_parts(2, within(1))],
+        ["low-0", "low-1"],
+        {"high": ["a1", "a2"]},
+    ),
+    "nobody goes where one of the parts fits nowhere": Case(
+        [
+            RANKS,
+            RACKS,
+            low("low", "a1", "a2", "b1", asks="2"),
+            a_job("stays", 1, "2", gang=1, priority="high", on=["b2"], phase="Running"),
+            in_parts(4, within(1)),
+        ],
+        promised={"high": []},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PARTS.values(), ids=PARTS.keys())
+def test_gangs_of_several_parts(case: Case) -> None:
+    check(case, PREEMPT)
+
+
 TWO = [a_queue("default"), a_queue("poor")]
 RECLAIMS = {
     "a queue gives what it holds beyond its due": Case(
@@ -253,6 +297,11 @@ RECLAIMS = {
 @pytest.mark.parametrize("case", RECLAIMS.values(), ids=RECLAIMS.keys())
 def test_gangreclaim(case: Case) -> None:
     check(case, RECLAIM)
+
+
+def test_a_queue_that_holds_its_due_takes_nothing_for_a_gang() -> None:
+    rich, own = low("rich", *"nn"), low("own", *"nn", queue="poor")
+    check(Case([TWO, nodes(n="4 4Gi"), rich, own, a_job("gang", 1, queue="poor")]), RECLAIM)
 
 
 BREAKS: list[Sequence[Thing]] = [
