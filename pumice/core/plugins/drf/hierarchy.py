@@ -58,6 +58,7 @@ class Hierarchy:
         self._root = Branch()
         self._ways = {name: self._grow(queues[name]) for name in sorted(queues)}
         there = [job for job in jobs if job.queue in queues and _has_a_part(job)]
+        there.sort(key=lambda job: job.key)  # sums of floats depend on the order
         self._rows = {job.key: row for row, job in enumerate(there)}
         self._held = np.zeros((len(there), total.size))
         self._asked = np.zeros((len(there), total.size))
