@@ -291,6 +291,7 @@ class Closing:
             of_nodes=errors.nodes,
             most=errors.most,
             confined=trouble.confined if limit is None else None,
+            rivals=trouble.rivals,
             expected=self._expected(job),
         )
 

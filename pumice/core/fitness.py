@@ -97,3 +97,5 @@ class Trouble:
     numbers: dict[str, float] = field(default_factory=dict)
     #: what was tried for a job that is bound to HyperNodes
     confined: Confinement | None = None
+    #: queues whose room was not taken for the job, since they could take it back
+    rivals: tuple[str, ...] = ()

@@ -57,6 +57,8 @@ class Reason:
     most: Mapping[str, float] = field(default_factory=dict)
     #: HyperNodes that were to hold the gang, or a sub-group of it, as a whole
     confined: Confinement | None = None
+    #: queues whose room was not taken for the job, since they could take it back
+    rivals: tuple[str, ...] = ()
     #: when the job starts at the latest, in seconds since 1970, where room is kept for it
     expected: float | None = None
     #: of an eviction: the pod that wants the room, `namespace/name`, and the tier of plugins,

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from pumice.core.api.core import PodSpec
 from pumice.core.conf import Configuration
+from pumice.core.explain.sentences import told
+from pumice.core.ids import JobKey
 from pumice.core.plan import Plan
 from tests.builders import (
     DEFAULT_FLAGS,
@@ -139,6 +141,10 @@ def test_what_a_queue_deserves_of_one_resource_takes_no_other_for_good(action: s
     life.settle()
     assert life.evicted == []
     assert [*life.where("large"), *life.where("small")] == ["large-0", "small-0"]
+    reasons = {status.job: status.reason for status in life.session().groups}
+    assert (waits := reasons[JobKey("ns/other")]) is not None
+    assert waits.rivals == ("left",)
+    assert told(waits).endswith("that queue could take as much back at once.")
 
 
 def test_another_queue_gives_where_one_has_as_good_a_claim() -> None:

@@ -93,6 +93,8 @@ class GangEvictor:
             if not found:
                 return
             self.passed |= found
+        if self.passed:
+            self.ssn.trouble(job).rivals = tuple(sorted(self.passed))
         self._hopeless[kind] = len(self.ssn.space.changed)
 
     def _is_eligible(self, task: Task) -> bool:

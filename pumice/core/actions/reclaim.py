@@ -70,10 +70,10 @@ class Reclaimer:
         tasks = waiting(self._ssn, job)
         while found := self._try(job, queue, deque(tasks)):
             self._evictor.passed |= found
-        if self._evictor.passed:
-            self._evictor.passed = frozenset()
-            if self._ssn.is_starving(job):
-                self._evictor.give_up(tasks[0])
+        passed, self._evictor.passed = self._evictor.passed, frozenset()
+        if passed and self._ssn.is_starving(job):
+            self._ssn.trouble(job).rivals = tuple(sorted(passed))
+            self._evictor.give_up(tasks[0])
 
     def _try(self, job: JobInfo, queue: QueueInfo, tasks: deque[Task]) -> frozenset[str]:
         """Make room and keep it, if there are no rivals for it; return their queues."""

@@ -65,10 +65,15 @@ def explained(message: str, reason: Reason | None) -> str:
 def told(reason: Reason) -> str:
     """Return why a job waits, and until when at the longest where that is known."""
     plain = sentence(reason)
+    if reason.rivals:
+        plain = f"{plain} {_RIVALS}"
     if reason.expected is None:
         return plain
     # To the second above: what is shown is a promise.
     return f"{plain} Room is kept for it, it is expected to start by {stamp(reason.expected + 1)}."
+
+
+_RIVALS = "Room of another queue is not taken for it: that queue could take as much back at once."
 
 
 def least_of(reason: Reason) -> int:
