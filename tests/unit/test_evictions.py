@@ -137,14 +137,16 @@ def test_what_a_queue_deserves_of_one_resource_takes_no_other_for_good(action: s
         a_job("large", 1, "2 1Gi", queue="left", on=["n1"], phase="Running", created=0),
         a_job("small", 1, "1 1Gi", queue="right", created=1),
         a_job("other", 1, "1 1Gi", queue="right", created=2),
+        a_job("alike", 1, "1 1Gi", queue="right", created=3),
     )
     life.settle()
     assert life.evicted == []
     assert [*life.where("large"), *life.where("small")] == ["large-0", "small-0"]
     reasons = {status.job: status.reason for status in life.session().groups}
-    assert (waits := reasons[JobKey("ns/other")]) is not None
-    assert waits.rivals == ("left",)
-    assert told(waits).endswith("that queue could take as much back at once.")
+    for job in ("other", "alike"):
+        assert (waits := reasons[JobKey(f"ns/{job}")]) is not None
+        assert waits.rivals == ("left",)
+        assert told(waits).endswith("that queue could take as much back at once.")
 
 
 def test_another_queue_gives_where_one_has_as_good_a_claim() -> None:

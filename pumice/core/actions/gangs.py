@@ -70,8 +70,8 @@ class GangEvictor:
     rivals: Rivals = nobody
     #: queues whose tasks stay
     passed: frozenset[str] = frozenset()
-    #: kinds of jobs that found no room, and how much had changed by then
-    _hopeless: dict[tuple[object, ...], int] = field(default_factory=dict)
+    #: kinds of jobs that found no room: how much had changed by then, and whose room was let be
+    _hopeless: dict[tuple[object, ...], tuple[int, frozenset[str]]] = field(default_factory=dict)
 
     def serve(self, job: JobInfo, queue: QueueInfo, held: Floats) -> None:
         """
@@ -84,7 +84,9 @@ class GangEvictor:
         if not tasks or not all(map(self._is_eligible, tasks)):
             return
         kind = self._kind(job, tasks)
-        if self._hopeless.get(kind) == len(self.ssn.space.changed):
+        changed, rivals = self._hopeless.get(kind, (-1, frozenset()))
+        if changed == len(self.ssn.space.changed):
+            self._let_be(job, rivals)
             return
         search = Search(self, job, queue, parts, total(tasks, self.ssn.nodes.rows))
         self.passed = frozenset()
@@ -93,9 +95,13 @@ class GangEvictor:
             if not found:
                 return
             self.passed |= found
-        if self.passed:
-            self.ssn.trouble(job).rivals = tuple(sorted(self.passed))
-        self._hopeless[kind] = len(self.ssn.space.changed)
+        self._hopeless[kind] = len(self.ssn.space.changed), self.passed
+        self._let_be(job, self.passed)
+
+    def _let_be(self, job: JobInfo, rivals: frozenset[str]) -> None:
+        """Write down whose room the job does not get."""
+        if rivals:
+            self.ssn.trouble(job).rivals = tuple(sorted(rivals))
 
     def _is_eligible(self, task: Task) -> bool:
         return is_eligible(self.ssn, task, self.ssn.views.of_task(task))

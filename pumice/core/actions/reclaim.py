@@ -71,9 +71,12 @@ class Reclaimer:
         while found := self._try(job, queue, deque(tasks)):
             self._evictor.passed |= found
         passed, self._evictor.passed = self._evictor.passed, frozenset()
-        if passed and self._ssn.is_starving(job):
-            self._ssn.trouble(job).rivals = tuple(sorted(passed))
-            self._evictor.give_up(tasks[0])
+        if tasks and self._ssn.is_starving(job):
+            if passed:
+                self._evictor.give_up(tasks[0], passed)
+            rivals = self._evictor.rivals_of(tasks[0])
+            if rivals:
+                self._ssn.trouble(job).rivals = tuple(sorted(rivals))
 
     def _try(self, job: JobInfo, queue: QueueInfo, tasks: deque[Task]) -> frozenset[str]:
         """Make room and keep it, if there are no rivals for it; return their queues."""

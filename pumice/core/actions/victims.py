@@ -62,8 +62,8 @@ class Evictor:
     order: Callable[[ClassView, Ints], Ints] = as_they_stand
     #: queues whose tasks stay
     passed: frozenset[str] = frozenset()
-    #: kinds of tasks that found no room, and how much had changed by then
-    _hopeless: dict[Kind, int] = field(default_factory=dict)
+    #: kinds of tasks that found no room: how much had changed by then, and whose room was let be
+    _hopeless: dict[Kind, tuple[int, frozenset[str]]] = field(default_factory=dict)
 
     def make_room(self, statement: Statement, task: Task, queue: QueueInfo, held: Floats) -> bool:
         """
@@ -74,20 +74,25 @@ class Evictor:
         view = self.ssn.views.of_task(task)
         if view.refused is not None or not is_eligible(self.ssn, task, view):
             return False
-        kind = self._kind(task, view)
-        if self._hopeless.get(kind) == len(self.ssn.space.changed):
+        if self.rivals_of(task) is not None:
             return False
         made = self._take_free(statement, task, queue, view) or self._evict(
             statement, task, queue, view, held
         )
         if not made:
-            self._hopeless[kind] = len(self.ssn.space.changed)
+            self.give_up(task, frozenset())
         return made
 
-    def give_up(self, task: Task) -> None:
+    def give_up(self, task: Task, rivals: frozenset[str]) -> None:
         """Look no more for room for tasks like this one, until something changes."""
         kind = self._kind(task, self.ssn.views.of_task(task))
-        self._hopeless[kind] = len(self.ssn.space.changed)
+        self._hopeless[kind] = len(self.ssn.space.changed), rivals
+
+    def rivals_of(self, task: Task) -> frozenset[str] | None:
+        """Return whose room a task does not get; None unless it is known that it gets none."""
+        kind = self._kind(task, self.ssn.views.of_task(task))
+        changed, rivals = self._hopeless.get(kind, (-1, frozenset()))
+        return rivals if changed == len(self.ssn.space.changed) else None
 
     def _kind(self, task: Task, view: ClassView) -> Kind:
         """Return all of a task that decides where room can be made for it."""
