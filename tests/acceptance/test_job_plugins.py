@@ -24,6 +24,7 @@ PATHS = {
     "service": "/api/v1/namespaces/{}/services",
     "networkpolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
 }
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 FOREIGN_GATE = "example.com/gate"
 
 
@@ -101,6 +102,35 @@ async def scale(bed: Bed, objects: Objects, job: Object, replicas: int) -> float
     took = await bed.until(lambda: objects.data("meshed") == wanted, PATIENCE_S, "the hosts")
     await bed.until(lambda: len(bed.running("meshed")) == replicas, PATIENCE_S, "pods follow")
     return took
+
+
+def test_arguments_of_plugins_and_affinity_go_together(bed: Bed, objects: Objects) -> None:
+    (_, second, _) = bed.nodes(3, cpu=4)
+    here = {"key": "metadata.name", "operator": "In", "values": [second]}
+    on_node = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [here]}]}}}
+    mates = {"labelSelector": {"matchLabels": {"volcano.sh/job-name": "together"}}}
+    by_host = {**mates, "topologyKey": "kubernetes.io/hostname"}
+    quiet = a_job("quiet", replicas=2, affinity=on_node)
+    quiet["spec"]["plugins"] = {
+        "svc": ["--disable-network-policy=true", "--inject-hosts-env=false"]
+    }
+    together = a_job("together", replicas=2, affinity={"podAffinity": {REQUIRED: [by_host]}})
+    # An argument that ssh does not know is passed over.
+    together["spec"]["plugins"] = {"ssh": ["--no-root"]}
+    bed.create(quiet, together)
+    for name in ("quiet", "together"):
+        bed.wait_phase(name, "Running", PATIENCE_S)
+
+    bed.wait_for(lambda: len(objects.of("quiet")) == 2, PATIENCE_S, "ConfigMap and Service")
+    assert objects.get("networkpolicy", "quiet") is None
+    for pod in bed.running("quiet"):
+        assert pod["spec"]["nodeName"] == second
+        assert "env" not in pod["spec"]["containers"][0]
+        assert "quiet-svc" in {volume["name"] for volume in pod["spec"]["volumes"]}
+    pods = bed.running("together")
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == 1
+    secrets = [{v.get("secret", {}).get("secretName") for v in p["spec"]["volumes"]} for p in pods]
+    assert all("together-ssh" in found for found in secrets)
 
 
 def check_pod(pod: Object) -> None:
