@@ -208,10 +208,10 @@ class Bed:
 
     def shows_running(self, job: str) -> bool:
         """
-        Tell whether all pods that a Job counts as running are seen to run here, too.
+        Tell whether as many pods are seen to run here as the Job counts.
 
-        Pods and Jobs come by watches of their own: where a Job is seen to run, the news of its
-        pods may still be on the way.
+        Pods and Jobs come by watches of their own: where a Job is seen to run or to be over, the
+        news of its pods may still be on the way.
         """
         counted: int = (self.job(job) or {}).get("status", {}).get("running", 0)
         return len(self.running(job)) == counted
@@ -240,11 +240,9 @@ class Bed:
         return await asyncio.to_thread(call, *arguments, **named)
 
     def wait_phase(self, job: str, phase: str, timeout_s: float) -> float:
-        """Wait until a Job has a phase; of one that runs, until its pods are seen to run, too."""
+        """Wait until a Job has a phase, and the pods that it counts as running are seen, too."""
         return self.wait_for(
-            lambda: (
-                self.job_phase(job) == phase and (phase != "Running" or self.shows_running(job))
-            ),
+            lambda: self.job_phase(job) == phase and self.shows_running(job),
             timeout_s,
             f"Job {job} is {phase}",
         )

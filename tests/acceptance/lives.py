@@ -63,13 +63,12 @@ def wait_phases(bed: Bed, job: str, *wanted: str, patience_s: float = PATIENCE_S
     """
     Wait until a Job has gone through phases, in this order.
 
-    Where it runs in the end, its pods are seen to run, too, when this returns.
+    The pods that it counts as running are seen to run, too, when this returns, and no others.
     """
     what = f"{job} goes through {', '.join(wanted)}"
 
     def is_through() -> bool:
-        is_seen = wanted[-1] != "Running" or bed.shows_running(job)
-        return is_seen and _come_in_order(phases(bed, job), wanted)
+        return bed.shows_running(job) and _come_in_order(phases(bed, job), wanted)
 
     try:
         bed.wait_for(is_through, patience_s, what)
