@@ -17,6 +17,8 @@ class Length:
     name: str
     contention_rounds: int
     kills: int
+    #: how many Jobs of each kind live while their controllers are killed
+    lives: int
     backlog_gangs: int
     pending_gangs: int
     #: for how long other pods come and go on the same nodes, and how many of them a second
@@ -39,6 +41,7 @@ SHORT = Length(
     "short",
     contention_rounds=2,
     kills=5,
+    lives=1,
     backlog_gangs=30,
     pending_gangs=100,
     foreign_scheduler_s=30,
@@ -54,6 +57,7 @@ FULL = Length(
     "full",
     contention_rounds=20,
     kills=50,
+    lives=19,
     backlog_gangs=100,
     pending_gangs=500,
     foreign_scheduler_s=300,

@@ -1,19 +1,29 @@
-"""A Job's life on the real control plane: policies, orders, scaling, ends; and its controller's."""
+"""A Job's life on the real control plane: policies, orders, scaling, ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
+from pumice.local.install import path_of
+from pumice.local.watching import Watched
 from tests.acceptance.bed import Bed, label, pod_path
 from tests.acceptance.lives import PATIENCE_S, command, commands, phases, wait_phases
-from tests.acceptance.objects import Object, a_job, a_task
+from tests.acceptance.objects import Object, a_job, a_pod_group, a_task
 
 pytestmark = pytest.mark.cluster
 
 EVENTS = "/api/v1/namespaces/{}/events"
+
+
+@pytest.fixture
+def events(bed: Bed) -> Iterator[Watched]:
+    """What is told in the test's namespace."""
+    watched = Watched(bed.api, EVENTS.format(bed.namespace), changed=bed.changed).start()
+    yield watched
+    watched.stop()
 
 
 def policy(action: str, *events: str, **more: object) -> Object:
@@ -27,6 +37,10 @@ def fail(bed: Bed) -> None:
 
 def succeed(bed: Bed) -> None:
     bed.end(*task(bed, "other"))
+
+
+def end_all(bed: Bed) -> None:
+    bed.end(*bed.running("job"))
 
 
 def delete(bed: Bed) -> None:
@@ -56,17 +70,23 @@ class Case:
 
 
 AGAIN = ("Restarting", "Pending", "Running")
+ABORTED = ("Aborting", "Aborted")
+TERMINATED = ("Terminating", "Terminated")
 CASES = {
     "a failed pod restarts the job": Case(fail, AGAIN, [policy("RestartJob", "PodFailed")]),
     "a failed pod terminates the job": Case(
-        fail, ("Terminating", "Terminated"), [policy("TerminateJob", "PodFailed")]
+        fail, TERMINATED, [policy("TerminateJob", "PodFailed")]
     ),
-    "a failed pod aborts the job": Case(
-        fail, ("Aborting", "Aborted"), [policy("AbortJob", "PodFailed")]
-    ),
+    "a failed pod aborts the job": Case(fail, ABORTED, [policy("AbortJob", "PodFailed")]),
     "a deleted pod restarts the job": Case(delete, AGAIN, [policy("RestartJob", "PodEvicted")]),
     "a deleted pod terminates the job": Case(
-        delete, ("Terminating", "Terminated"), [policy("TerminateJob", "PodEvicted", "PodFailed")]
+        delete, TERMINATED, [policy("TerminateJob", "PodEvicted", "PodFailed")]
+    ),
+    "a deleted pod aborts the job": Case(delete, ABORTED, [policy("AbortJob", "PodEvicted")]),
+    "an event that is listed twice counts once": Case(
+        delete,
+        TERMINATED,
+        [policy("TerminateJob", "PodEvicted", "PodEvicted", "PodFailed")],
     ),
     "a deleted pod is any event": Case(delete, AGAIN, [policy("RestartJob", "*")]),
     "an exit code restarts the job": Case(fail, AGAIN, [policy("RestartJob", exitCode=3)]),
@@ -75,9 +95,21 @@ CASES = {
     ),
     "a task that is restarted in place too often terminates the job": Case(
         restart_in_place,
-        ("Terminating", "Terminated"),
+        TERMINATED,
         [policy("TerminateJob", "TaskFailed")],
         more={"maxRetry": 3},
+    ),
+    "a failed pod of a task restarts the job": Case(
+        fail, AGAIN, of_task=[policy("RestartJob", "PodFailed")]
+    ),
+    "a deleted pod of a task restarts the job": Case(
+        delete, AGAIN, of_task=[policy("RestartJob", "PodEvicted")]
+    ),
+    "a deleted pod of a task terminates the job": Case(
+        delete, TERMINATED, of_task=[policy("TerminateJob", "PodEvicted")]
+    ),
+    "a task that is completed completes its job": Case(
+        succeed, ("Completing", "Completed"), of_task=[policy("CompleteJob", "TaskCompleted")]
     ),
     "the task's policy goes before the job's": Case(
         fail,
@@ -136,7 +168,8 @@ def test_a_job_is_suspended_and_resumed(bed: Bed) -> None:
 
     command(bed, "job", "AbortJob")
     wait_phases(bed, "job", "Running", "Aborting", "Aborted")
-    assert bed.pods_of("job") == [], "gone, not only going"
+    mine = bed.api.get(f"/api/v1/namespaces/{bed.namespace}/pods")["items"]
+    assert mine == [], "gone, not only going"
 
     command(bed, "job", "ResumeJob")
     # Restarting in between has no pods that go, and counts for nobody who waits for them.
@@ -175,21 +208,125 @@ def test_enough_successes_complete_a_job(bed: Bed) -> None:
     wait_phases(bed, "job", "Pending", "Running")
     succeed(bed)
     wait_phases(bed, "job", "Running", "Completed")
-    bed.wait_for(lambda: not bed.running("job"), PATIENCE_S, "the others go")
+    bed.wait_for(lambda: len(bed.pods_of("job")) == 2, PATIENCE_S, "the others go")
     assert [pod["status"]["phase"] for pod in bed.pods_of("job")] == ["Succeeded"] * 2
 
 
-def test_a_job_that_cannot_be_placed_any_more_starts_anew(bed: Bed) -> None:
+def test_a_job_that_is_complete_keeps_what_succeeded(bed: Bed) -> None:
+    bed.nodes(2, cpu=8)
+    other = a_task("other", policies=[policy("CompleteJob", "TaskCompleted")])
+    bed.create(a_job("job", a_task("steady"), other, max_retry=1))
+    wait_phases(bed, "job", "Pending", "Running")
+    succeed(bed)
+    wait_phases(bed, "job", "Running", "Completing", "Completed")
+    bed.wait_for(lambda: len(bed.pods_of("job")) == 1, PATIENCE_S, "one pod is kept")
+    assert bed.pods_of("job")[0]["status"]["phase"] == "Succeeded"
+    assert not bed.job("job")["status"].get("retryCount")  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("action", "shown"), [("RestartJob", ("Restarting", "Pending")), ("AbortJob", ABORTED)]
+)
+def test_a_job_that_cannot_be_placed_any_more(bed: Bed, action: str, shown: Sequence[str]) -> None:
     (node,) = bed.nodes(1, cpu=8)
-    bed.create(
-        a_job("job", replicas=2, min_available=2, policies=[policy("RestartJob", "Unknown")])
-    )
+    bed.create(a_job("job", replicas=2, min_available=2, policies=[policy(action, "Unknown")]))
     wait_phases(bed, "job", "Pending", "Running")
     bed.cordon(node)
     bed.delete(bed.running("job")[0])
-    wait_phases(bed, "job", "Running", "Restarting", "Pending")
+    wait_phases(bed, "job", "Running", *shown)
     bed.cordon(node, on=False)
-    wait_phases(bed, "job", "Restarting", "Pending", "Running")
+    if action == "RestartJob":
+        wait_phases(bed, "job", "Restarting", "Pending", "Running")
+
+
+def stays(bed: Bed) -> None:
+    """Let nothing happen."""
+
+
+#: what the pods of a Job ask for, the action of its policy, what happens, and how far it comes
+DELETED: dict[str, tuple[str, str, Callable[[Bed], None], Sequence[str]]] = {
+    "a job that waits": ("10k", "RestartJob", stays, ("Pending",)),
+    "a job that runs": ("1", "RestartJob", stays, ("Pending", "Running")),
+    "a job that is complete": ("1", "CompleteJob", end_all, ("Running", "Completed")),
+    "a job that is aborted": ("1", "AbortJob", fail, ("Running", *ABORTED)),
+    "a job that is terminated": ("1", "TerminateJob", fail, ("Running", *TERMINATED)),
+}
+
+
+@pytest.mark.parametrize(
+    ("cpu", "action", "happens", "shown"), DELETED.values(), ids=DELETED.keys()
+)
+def test_nothing_is_left_of_a_deleted_job(
+    bed: Bed, cpu: str, action: str, happens: Callable[[Bed], None], shown: Sequence[str]
+) -> None:
+    bed.nodes(2, cpu=8)
+    tasks = a_task("steady", cpu=cpu), a_task("other", cpu=cpu)
+    job = a_job("job", *tasks, policies=[policy(action, "PodFailed")])
+    bed.create(job)
+    if happens is not stays:
+        wait_phases(bed, "job", "Pending", "Running")
+    happens(bed)
+    wait_phases(bed, "job", *shown)
+
+    bed.delete(job)
+
+    bed.wait_for(
+        lambda: bed.job("job") is None and not bed.pods_of("job") and not bed.pod_groups,
+        PATIENCE_S,
+        "Job, pods and group are gone",
+    )
+
+
+def test_the_events_of_a_job_tell_what_is_done_to_it(bed: Bed, events: Watched) -> None:
+    bed.nodes(1, cpu=4)
+    tasks = a_task("steady"), a_task("other")
+    bed.create(a_job("job", *tasks, policies=[policy("TerminateJob", "PodFailed")]))
+    wait_phases(bed, "job", "Pending", "Running")
+    fail(bed)
+    wait_phases(bed, "job", "Running", *TERMINATED)
+    wait_told(bed, events, "job", "ExecuteAction", "TerminateJob")
+
+    bed.create(a_job("wide", replicas=5))
+    bed.wait_phase("wide", "Pending", PATIENCE_S)
+    wait_told(bed, events, group_of(bed, "wide")["metadata"]["name"], "Unschedulable")
+
+
+def group_of(bed: Bed, job: str) -> Object:
+    """Ask the server for the PodGroup: whoever sees the phase of a Job finds it."""
+    found = bed.job(job)
+    assert found is not None
+    name = f"{job}-{found['metadata']['uid']}"
+    group: Object = bed.api.get(path_of(a_pod_group(name, min_member=1), bed.namespace))
+    return group
+
+
+def wait_told(bed: Bed, events: Watched, name: str, reason: str, text: str = "") -> None:
+    """Wait for an event about an object."""
+
+    def is_told(event: Object) -> bool:
+        about = (event["involvedObject"]["name"], event["reason"])
+        return about == (name, reason) and text in event["message"] and event["lastTimestamp"]
+
+    bed.wait_for(lambda: any(map(is_told, events.values())), PATIENCE_S, f"{name} is told {reason}")
+
+
+def test_the_task_of_higher_priority_comes_first(bed: Bed) -> None:
+    bed.nodes(3, cpu=4)
+    classes = {"later": 10, "earlier": 1000}
+    for name, value in classes.items():
+        bed.create(
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": f"{bed.namespace}-{name}"},
+                "value": value,
+            }
+        )
+    tasks = [a_task(n, 3, cpu=3, priorityClassName=f"{bed.namespace}-{n}") for n in classes]
+    bed.create(a_job("job", *tasks, min_available=3))
+    wait_phases(bed, "job", "Pending", "Running")
+    placed = [label(pod, "volcano.sh/task-spec") for pod in bed.running("job")]
+    assert placed == ["earlier"] * 3
 
 
 def test_the_group_says_what_the_job_takes(bed: Bed) -> None:
@@ -201,8 +338,7 @@ def test_the_group_says_what_the_job_takes(bed: Bed) -> None:
     bed.create(a_job("job", *tasks))
     bed.wait_phase("job", "Pending", PATIENCE_S)
 
-    group = bed.pod_group("job")
-    assert group is not None, "whoever sees the phase finds the group"
+    group = group_of(bed, "job")
     twice = {"cpu": "2", "memory": "2000Mi", "nvidia.com/gpu": "2"}
     kinds = {f"requests.{key}": value for key, value in twice.items()}
     limits = {"limits.cpu": "2", "limits.memory": "2000Mi"}
@@ -282,46 +418,3 @@ def made(bed: Bed) -> set[str]:
         for item in items
         if label(item, "volcano.sh/job-name") == "job"
     }
-
-
-JOBS = 10
-
-
-def test_controllers_that_are_killed_again_and_again_lose_nothing(bed: Bed) -> None:
-    bed.nodes(4, cpu=16)
-    names = [f"job-{number}" for number in range(JOBS)]
-    bed.create_many([a_job(name, replicas=3) for name in names])
-    kill(bed)
-    bed.wait_for(lambda: all(len(bed.running(name)) == 3 for name in names), 60, "all run")
-    obey(bed, names, "AbortJob", lambda name: bed.job_phase(name) == "Aborted")
-    assert bed.pods.keys() == []
-    obey(bed, names, "ResumeJob", lambda name: bed.job_phase(name) == "Running")
-    bed.wait_for(lambda: all(len(bed.running(name)) == 3 for name in names), 60, "all run")
-    bed.end(*(pod for name in names for pod in bed.running(name)))
-    kill(bed)
-    bed.wait_for(
-        lambda: all(bed.job_phase(name) == "Completed" for name in names), 60, "all complete"
-    )
-    bed.wait_for(lambda: not bed.pod_groups, PATIENCE_S, "no group is left")
-    statuses = [(bed.job(name) or {})["status"] for name in names]
-    assert [(s["retryCount"], s["succeeded"]) for s in statuses] == [(1, 3)] * JOBS
-
-
-def kill(bed: Bed) -> None:
-    bed.kill("controllers")
-    bed.restart("controllers")
-
-
-def obey(bed: Bed, jobs: Sequence[str], action: str, done: Callable[[str], bool]) -> None:
-    """Give an order to all, killing the controllers meanwhile; once more where it was lost."""
-    for name in jobs:
-        command(bed, name, action)
-    kill(bed)
-    try:
-        bed.wait_for(lambda: all(done(name) for name in jobs), 15)
-    except TimeoutError:
-        assert commands(bed) == []
-        for name in jobs:
-            if not done(name):
-                command(bed, name, action)
-    bed.wait_for(lambda: all(done(name) for name in jobs), 60, f"all obey {action}")
