@@ -6,10 +6,10 @@ import argparse
 import time
 from pathlib import Path
 
-from benchmarks import admission, cards, decisions, growth, paths
+from benchmarks import admission, cards, decisions, growth, large, paths
 from benchmarks.figures import table, write
 
-PARTS = ("decisions", "cards", "growth", "admission", "paths")
+PARTS = ("decisions", "cards", "growth", "admission", "paths", "large")
 
 
 def main() -> None:
@@ -39,6 +39,9 @@ def main() -> None:
     if args.only in (None, "paths"):
         say("paths on a real control plane with 1,000 simulated nodes ...")
         figures += paths.measure(say)
+    if args.only in (None, "large"):
+        say("a Job of 5,000 pods on 1,000 simulated nodes ...")
+        figures += large.measure(say)
     say("done\n")
     print(table(figures))
     write(figures, args.output)

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 Line = dict[str, Any]
+Write = tuple[str, str, str]
+"""Verb, resource, who."""
 LOOK_S = 0.1
 WRITES = {"create", "update", "patch", "delete"}
 STEPS = {
@@ -37,8 +39,8 @@ class Account:
 
     created: list[float] = field(default_factory=list)
     bound: list[float] = field(default_factory=list)
-    #: (verb, resource, who) of accepted writes between the first creation and the last binding
-    writes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    #: accepted writes between the first creation and the last binding
+    writes: Counter[Write] = field(default_factory=Counter)
     #: when each first write of a kind to a pod was received and answered, by the pod's name
     steps: dict[str, dict[str, Span]] = field(default_factory=dict)
 
@@ -138,12 +140,14 @@ def account(log: Path, namespace: str, submitted: str) -> Account:
         if (ref["resource"], _sub(ref)) == (submitted, ""):
             result.created.append(_time(line, "requestReceivedTimestamp"))
     last = max(result.bound)
-    for line in lines:
-        if _time(line) <= last:
-            ref = line["objectRef"]
-            who = line["user"]["username"].rsplit(":", 1)[-1]
-            result.writes[line["verb"], ref["resource"] + _sub(ref), who] += 1
+    result.writes = Counter(_write(line) for line in lines if _time(line) <= last)
     return result
+
+
+def writes(log: Path, namespace: str, since: float, until: float) -> Counter[Write]:
+    """Count the accepted writes in a namespace between two moments, in seconds of the epoch."""
+    lines = (line for line in _lines(log) if _namespace(line) == namespace)
+    return Counter(_write(line) for line in lines if since <= _time(line) <= until)
 
 
 def _lines(log: Path) -> Iterator[Line]:
@@ -153,6 +157,11 @@ def _lines(log: Path) -> Iterator[Line]:
             accepted = 200 <= line.get("responseStatus", {}).get("code", 0) < 300
             if accepted and line["verb"] in WRITES and "objectRef" in line:
                 yield line
+
+
+def _write(line: Line) -> Write:
+    ref = line["objectRef"]
+    return line["verb"], ref["resource"] + _sub(ref), line["user"]["username"].rsplit(":", 1)[-1]
 
 
 def _namespace(line: Line) -> str:

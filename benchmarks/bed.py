@@ -32,7 +32,7 @@ class Bed:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         self.api.post("/api/v1/namespaces", body)
         account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-        self._until(lambda: self.api.exists(account), "the ServiceAccount is there")
+        self.until(lambda: self.api.exists(account), "the ServiceAccount is there")
         try:
             yield name
         finally:
@@ -61,14 +61,15 @@ class Bed:
         self.api.delete(jobs)
         self.api.delete(f"/api/v1/namespaces/{namespace}/pods", now)
         pods = f"/api/v1/namespaces/{namespace}/pods"
-        self._until(lambda: not self.api.get(pods, limit="1")["items"], f"{namespace} is empty")
+        self.until(lambda: not self.api.get(pods, limit="1")["items"], f"{namespace} is empty")
         path = f"/api/v1/namespaces/{namespace}"
         self.api.delete(path)
         # What clears it away is busy until it is gone, and would take from the next run.
-        self._until(lambda: not self.api.exists(path), f"{namespace} is gone")
+        self.until(lambda: not self.api.exists(path), f"{namespace} is gone")
 
-    def _until(self, check: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + TIMEOUT_S
+    def until(self, check: Callable[[], bool], what: str, timeout_s: float = TIMEOUT_S) -> None:
+        """Look again and again until the check holds."""
+        deadline = time.monotonic() + timeout_s
         while not check():
             if time.monotonic() > deadline:
                 raise TimeoutError(what)
