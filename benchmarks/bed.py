@@ -28,15 +28,20 @@ class Bed:
     @contextmanager
     def namespace(self) -> Iterator[str]:
         """Make a namespace for one run, and empty it afterwards."""
+        name = self.new_namespace()
+        try:
+            yield name
+        finally:
+            self._empty(name)
+
+    def new_namespace(self) -> str:
+        """Make a namespace, and wait until pods can be created in it."""
         name = f"bench-{uuid.uuid4().hex[:6]}"
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         self.api.post("/api/v1/namespaces", body)
         account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
         self.until(lambda: self.api.exists(account), "the ServiceAccount is there")
-        try:
-            yield name
-        finally:
-            self._empty(name)
+        return name
 
     def tail(self) -> Tail:
         """Begin to count writes."""

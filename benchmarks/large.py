@@ -48,12 +48,11 @@ def measure(say: Callable[[str], None]) -> list[Figure]:
     """Return the figures of one large Job."""
     with Cluster(nodes=NODES, audit_level="Metadata") as cluster:
         large = _Large(Bed(cluster))
-        with large.bed.namespace() as namespace:
-            moves = []
-            for move in large.moves(namespace):
-                say(f"  {move.name}: {move.told_s:.1f} s")
-                moves.append(move)
-            memory = large.metric("process_resident_memory_bytes") / 2**20
+        moves = []
+        for move in large.moves():
+            say(f"  {move.name}: {move.told_s:.1f} s")
+            moves.append(move)
+        memory = large.metric("process_resident_memory_bytes") / 2**20
     return [
         *(figure for move in moves for figure in _figures(move)),
         Figure.of(f"controllers RSS with a Job of {PODS:,} pods", memory, "MiB"),
@@ -63,11 +62,12 @@ def measure(say: Callable[[str], None]) -> list[Figure]:
 class _Large:
     def __init__(self, bed: Bed) -> None:
         self.bed = bed
+        self.namespace = bed.new_namespace()
 
-    def moves(self, namespace: str) -> Iterator[Move]:
+    def moves(self) -> Iterator[Move]:
         """Make the Job, scale it down to a half and up again."""
         half = PODS // 2
-        path = JOBS.format(namespace)
+        path = JOBS.format(self.namespace)
 
         def scale(to: int) -> Callable[[], object]:
             return lambda: self.bed.api.patch(f"{path}/{NAME}", self._scaled(path, to))
@@ -75,17 +75,15 @@ class _Large:
         def make() -> None:
             self.bed.create(path, [a_job(NAME, PODS)])
 
-        yield self._move(f"a Job of {PODS:,} pods", namespace, make, 0, PODS)
-        yield self._move(f"scaled to {half:,}", namespace, scale(half), PODS, half)
-        yield self._move(f"scaled to {PODS:,}", namespace, scale(PODS), half, PODS)
+        yield self._move(f"a Job of {PODS:,} pods", make, 0, PODS)
+        yield self._move(f"scaled to {half:,}", scale(half), PODS, half)
+        yield self._move(f"scaled to {PODS:,}", scale(PODS), half, PODS)
 
     def metric(self, name: str) -> float:
         """Return a metric of the controllers."""
         return metric_sum(self.bed.cluster.controllers.get("/metrics")[1].decode(), name)
 
-    def _move(
-        self, name: str, namespace: str, act: Callable[[], object], before: int, after: int
-    ) -> Move:
+    def _move(self, name: str, act: Callable[[], object], before: int, after: int) -> Move:
         """Change the Job's size, and wait until its status tells of it."""
         cpu = self.metric("process_cpu_seconds_total")
         tail = self.bed.tail()
@@ -93,13 +91,13 @@ class _Large:
         act()
         bound_s = 0.0
         if after > before:
-            tail.wait("create", BINDING, namespace, after - before, TIMEOUT_S)
+            tail.wait("create", BINDING, self.namespace, after - before, TIMEOUT_S)
             bound_s = time.monotonic() - started
-        path = f"{JOBS.format(namespace)}/{NAME}"
+        path = f"{JOBS.format(self.namespace)}/{NAME}"
         self.bed.until(lambda: _runs(self.bed.api.get(path), after), name, TIMEOUT_S)
         told_s = time.monotonic() - started
         spent = self.metric("process_cpu_seconds_total") - cpu
-        made = writes(self.bed.cluster.plane.audit_log, namespace, began, time.time())
+        made = writes(self.bed.cluster.plane.audit_log, self.namespace, began, time.time())
         return Move(name, abs(after - before), bound_s, told_s, spent, made)
 
     def _scaled(self, path: str, to: int) -> Object:
