@@ -34,8 +34,8 @@ from webhooks.register import KINDS, NAME
 from webhooks.table import Webhook
 
 JOBS = 2_000
-ROUNDS = 4
-SHAPES = 2_000
+ROUNDS = 2
+SHAPES = 1_000
 ASKED = 10_000
 TIMEOUT_S = 60.0
 JOBS_PATH = "/apis/batch.volcano.sh/v1alpha1/namespaces/{}/jobs"
