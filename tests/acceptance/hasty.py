@@ -4,7 +4,7 @@ The controllers with a clock for CronJobs that runs fast: a minute takes little 
     PUMICE_SINCE=1767225600 python tests/acceptance/hasty.py ARGUMENTS OF THE CONTROLLERS
 
 The variable says when the clock showed the right time, in seconds since 1970: it goes on where it
-was when the controllers are started again.
+was when the controllers are started again. PUMICE_SPEED is how many times as fast it runs.
 """
 
 from __future__ import annotations
@@ -16,32 +16,33 @@ import time
 from controllers import main
 from controllers.cron import CronJobController
 
-SINCE = "PUMICE_SINCE"
-SPEED = 45
-MINUTE_S = 60 / SPEED
+SINCE, SPEED = "PUMICE_SINCE", "PUMICE_SPEED"
+USUAL_SPEED = 45
+MINUTE_S = 60 / USUAL_SPEED
 
 
 class FastClock:
-    """A clock on which time passes `SPEED` times as fast."""
+    """A clock on which time passes `speed` times as fast."""
 
-    def __init__(self, since: float) -> None:
+    def __init__(self, since: float, speed: float) -> None:
         self._since = since
+        self._speed = speed
 
     def now(self) -> float:
-        return self._since + (time.time() - self._since) * SPEED
+        return self._since + (time.time() - self._since) * self._speed
 
     def monotonic(self) -> float:
-        return time.monotonic() * SPEED
+        return time.monotonic() * self._speed
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds / SPEED)
+        await asyncio.sleep(seconds / self._speed)
 
 
 class HastyCronJobs(CronJobController):
     """The CronJob controller, whatever clock it is given."""
 
     def __init__(self, *given: object, clock: object = None, **named: object) -> None:
-        fast = FastClock(float(os.environ[SINCE]))
+        fast = FastClock(float(os.environ[SINCE]), float(os.environ.get(SPEED, USUAL_SPEED)))
         super().__init__(*given, clock=fast, **named)  # type: ignore[arg-type]
 
 

@@ -32,6 +32,8 @@ class Length:
     leaders: int
     #: how many cards there are for pods to race for
     cards: int
+    #: how long nothing may be written where nothing changes
+    quiet_s: float
     #: by how much times that depend on the machine's load may be longer: the short form runs
     #: on every change, beside whatever else the machine does; the full one holds the figures
     slack: float
@@ -51,6 +53,7 @@ SHORT = Length(
     revisions=3,
     leaders=2,
     cards=8,
+    quiet_s=10,
     slack=5,
 )
 FULL = Length(
@@ -67,6 +70,7 @@ FULL = Length(
     revisions=20,
     leaders=20,
     cards=20,
+    quiet_s=300,
     slack=1,
 )
 LENGTHS = {length.name: length for length in (SHORT, FULL)}

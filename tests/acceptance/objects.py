@@ -132,6 +132,42 @@ def a_pod_group(name: str, *, min_member: int, namespace: str | None = None, **s
     return _object("scheduling.volcano.sh/v1beta1", "PodGroup", metadata, body)
 
 
+def a_cron(
+    name: str,
+    command: Sequence[str] = ("echo", "done"),
+    *,
+    schedule: str = "* * * * *",
+    **spec: Any,
+) -> Object:
+    """Return a CronJob of one pod."""
+    job = {"schedulerName": "volcano", "tasks": [a_task(cpu="100m", command=command)]}
+    body = {"schedule": schedule, "jobTemplate": {"spec": job}, **spec}
+    return _object("batch.volcano.sh/v1alpha1", "CronJob", {"name": name}, body)
+
+
+def a_job_template(
+    name: str, command: Sequence[str] = ("echo", "done"), replicas: int = 1
+) -> Object:
+    """Return a JobTemplate of one task, `worker`."""
+    task = a_task(replicas=replicas, cpu="100m", command=command)
+    spec = {"schedulerName": "volcano", "tasks": [task]}
+    return _object("flow.volcano.sh/v1alpha1", "JobTemplate", {"name": name}, spec)
+
+
+def a_flow(
+    steps: Mapping[str, Sequence[str]], *, more: Mapping[str, Object] | None = None, **spec: Any
+) -> Object:
+    """Return JobFlow `flow`: the targets of each step, by name, and what else is said of it."""
+    flows = []
+    for name, targets in steps.items():
+        step: Object = {"name": name, **(more or {}).get(name, {})}
+        if targets:
+            step["dependsOn"] = {"targets": list(targets), **step.get("dependsOn", {})}
+        flows.append(step)
+    body = {"flows": flows, **spec}
+    return _object("flow.volcano.sh/v1alpha1", "JobFlow", {"name": "flow"}, body)
+
+
 def _object(version: str, kind: str, metadata: Object, spec: Object) -> Object:
     kept = {key: value for key, value in metadata.items() if value}
     return {"apiVersion": version, "kind": kind, "metadata": kept, "spec": spec}

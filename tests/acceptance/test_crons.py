@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,7 @@ from pumice.local.watching import Watched
 from tests.acceptance import hasty
 from tests.acceptance.bed import Bed
 from tests.acceptance.hasty import MINUTE_S
-from tests.acceptance.objects import Object, a_task
+from tests.acceptance.objects import Object, a_cron
 
 pytestmark = pytest.mark.cluster
 
@@ -27,20 +26,7 @@ PATIENCE_S = 20.0
 COLLECTED_S = 60.0
 """Kubernetes' garbage collector looks for new kinds every half minute."""
 
-NORMAL, SLEEP, FAIL = ["echo", "done"], ["sleep", "86400"], ["sh", "-c", "exit 1"]
-
-
-def a_cron(
-    name: str, command: Sequence[str] = NORMAL, *, schedule: str = "* * * * *", **spec: Any
-) -> Object:
-    """Return a CronJob of one pod."""
-    job = {"schedulerName": "volcano", "tasks": [a_task(cpu="100m", command=command)]}
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "CronJob",
-        "metadata": {"name": name},
-        "spec": {"schedule": schedule, "jobTemplate": {"spec": job}, **spec},
-    }
+SLEEP, FAIL = ["sleep", "86400"], ["sh", "-c", "exit 1"]
 
 
 @pytest.fixture(scope="module", autouse=True)

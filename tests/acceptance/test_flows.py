@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -12,7 +12,7 @@ import pytest
 
 from pumice.local.watching import Watched
 from tests.acceptance.bed import Bed, pod_path
-from tests.acceptance.objects import Object, a_task
+from tests.acceptance.objects import Object, a_flow, a_job_template
 
 pytestmark = pytest.mark.cluster
 
@@ -22,35 +22,6 @@ PATIENCE_S = 20.0
 COLLECTED_S = 60.0
 """Kubernetes' garbage collector looks for new kinds every half minute."""
 SLEEP, FAIL = ["sleep", "86400"], ["sh", "-c", "exit 1"]
-
-
-def a_template(name: str, command: Sequence[str] = ("echo", "done"), replicas: int = 1) -> Object:
-    """Return a JobTemplate of one task, `worker`."""
-    task = a_task(replicas=replicas, cpu="100m", command=command)
-    return {
-        "apiVersion": FLOW_API,
-        "kind": "JobTemplate",
-        "metadata": {"name": name},
-        "spec": {"schedulerName": "volcano", "tasks": [task]},
-    }
-
-
-def a_flow(
-    steps: Mapping[str, Sequence[str]], *, more: Mapping[str, Object] | None = None, **spec: Any
-) -> Object:
-    """Return JobFlow `flow`: the targets of each step, by name, and what else is said of it."""
-    flows = []
-    for name, targets in steps.items():
-        step: Object = {"name": name, **(more or {}).get(name, {})}
-        if targets:
-            step["dependsOn"] = {"targets": list(targets), **step.get("dependsOn", {})}
-        flows.append(step)
-    return {
-        "apiVersion": FLOW_API,
-        "kind": "JobFlow",
-        "metadata": {"name": "flow"},
-        "spec": {"flows": flows, **spec},
-    }
 
 
 class Flow:
@@ -101,7 +72,7 @@ def there(bed: Bed) -> list[str]:
 def test_steps_follow_each_other_and_what_is_done_with_goes(bed: Bed, flow: Flow) -> None:
     steps = {"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"]}
     bed.create(a_flow(steps, jobRetainPolicy="delete"))
-    bed.create(*map(a_template, steps))  # JobTemplates may come later.
+    bed.create(*map(a_job_template, steps))  # JobTemplates may come later.
     flow.wait("Succeed")
 
     names = [f"flow-{name}" for name in steps]
@@ -116,7 +87,7 @@ def test_steps_follow_each_other_and_what_is_done_with_goes(bed: Bed, flow: Flow
 
 
 def test_a_flow_that_fails_goes_no_further(bed: Bed, flow: Flow) -> None:
-    bed.create(a_template("a", FAIL), a_template("b"), a_template("c"))
+    bed.create(a_job_template("a", FAIL), a_job_template("b"), a_job_template("c"))
     bed.create(a_flow({"a": [], "b": [], "c": ["a", "b"]}))
     flow.wait("Failed")
     bed.wait_for(lambda: flow.status.get("completedJobs") == ["flow-b"], PATIENCE_S)
@@ -172,7 +143,7 @@ def test_a_step_begins_when_its_target_answers_and_is_patched(bed: Bed, flow: Fl
                 }
             },
         }
-        bed.create(*(a_template(name, SLEEP) for name in ("server", "client", "watcher")))
+        bed.create(*(a_job_template(name, SLEEP) for name in ("server", "client", "watcher")))
         bed.create(a_flow({"server": [], "client": ["server"], "watcher": ["server"]}, more=more))
         bed.wait_for(lambda: bed.running("flow-watcher"), PATIENCE_S, "one waits for a phase alone")
         (pod,) = bed.running("flow-server")
@@ -187,7 +158,7 @@ def test_a_step_begins_when_its_target_answers_and_is_patched(bed: Bed, flow: Fl
 
 
 def test_a_circle_is_told_and_nothing_of_it_begins(bed: Bed, flow: Flow) -> None:
-    bed.create(*map(a_template, "abc"), a_flow({"a": [], "b": ["c"], "c": ["b"]}))
+    bed.create(*map(a_job_template, "abc"), a_flow({"a": [], "b": ["c"], "c": ["b"]}))
     events = Watched(bed.api, f"/api/v1/namespaces/{bed.namespace}/events", changed=bed.changed)
     events.start()
     try:
@@ -202,7 +173,7 @@ def test_a_circle_is_told_and_nothing_of_it_begins(bed: Bed, flow: Flow) -> None
 
 def test_nothing_is_left_of_a_flow_that_is_deleted(bed: Bed, flow: Flow) -> None:
     steps: dict[str, Sequence[str]] = {"a": [], "b": []}
-    bed.create(*(a_template(name, SLEEP, replicas=2) for name in steps), a_flow(steps))
+    bed.create(*(a_job_template(name, SLEEP, replicas=2) for name in steps), a_flow(steps))
     bed.wait_for(lambda: all(len(bed.running(f"flow-{x}")) == 2 for x in steps), PATIENCE_S)
     bed.delete(a_flow(steps))
     bed.wait_for(lambda: not (bed.jobs or bed.pods or bed.pod_groups), COLLECTED_S, "all is gone")
