@@ -77,6 +77,7 @@ def alike(cpu: int) -> str:
 CASES = {
     "the fuller leaf is filled": Case("n2:1 n3:1", 2, 2, H1, nodes="n2 n3"),
     "one that is too full is passed over": Case("n2:5 n3:5 n4:1", 2, 4, H1, nodes="n4 n5"),
+    "every leaf has too little room": Case("n0:8 n1:7 n2:7 n3:8 n4:8 n5:7 n6:7 n7:8", 2, 2, H1),
     "the next tier, where no leaf has room": Case(
         "n0:7 n1:8 n2:7 n3:8 n4:8 n5:6 n6:8 n7:6", 2, 2, H2, nodes="n5 n7"
     ),
@@ -96,9 +97,13 @@ CASES = {
     "each part in a leaf of its own": Case(
         "n0:3 n2:3 n4:6 n5:6 n6:6 n7:6", 4, 3, H2, Parts(2, H1), leaves={"s0": 2, "s1": 2}
     ),
+    "a lost pod of one of two parts": Case(
+        "n6:1 n7:1", 4, 2, H2, Parts(2, H1), on="n6 n7 n6", nodes="n6 n7"
+    ),
     "another leaf, where the first is too full": Case(
         "n0:6 n1:6 n2:1 n3:1", 4, 2, H2, Parts(2, H1), nodes="n2 n3"
     ),
+    "parts of one, and too little room in either spine": Case(alike(6), 2, 4, H2, Parts(1, H1)),
     "every leaf has room for one of two": Case(alike(4), 2, 4, H2, Parts(2, within(0))),
     "wishes of parts inside the bound of the Job": Case(
         "n2:1 n3:1", 4, 2, H2, Parts(2, SOFT), nodes="n2 n3"
@@ -123,6 +128,9 @@ CASES = {
         "n2:1 n3:1", 8, 3, H2, Parts(2, H1, 4), least=4, leaves={"s0": 4, "s1": 4}
     ),
     "fewer parts are needed than pods": Case("", 12, 3, H1, Parts(2, H1, 4), least=4),
+    "a lost part, where the leaf has no room for more": Case(
+        "n6:1 n7:1", 8, 3, H1, Parts(2, H1, 2), least=4, on="n6 n7", leaves={"s3": 2}
+    ),
     "a lost pod of a part": Case(
         "n6:1 n7:1", 4, 3, H2, Parts(2, H1, 2), least=4, on="n6 n7 n6", nodes="n6 n7"
     ),
