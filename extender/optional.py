@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pumice.core.conf import Configuration
+from pumice.kube.client import EVERYTHING, Selector
 from pumice.kube.clock import Clock
 from pumice.kube.errors import ApiError, Forbidden, NotFound
 from pumice.kube.informer import Informer
@@ -26,8 +27,13 @@ ABSENT_S = 30.0
 """After how long a kind that was not there is looked for again."""
 ABSENT: tuple[type[ApiError], ...] = (NotFound, Forbidden)
 
-MakeInformer = Callable[[tuple[type[ApiError], ...]], Informer[Any, None]]
-"""Makes an informer that ends with the errors of these types."""
+MakeInformer = Callable[[tuple[type[ApiError], ...], Selector], Informer[Any, None]]
+"""Makes an informer of selected objects that ends with the errors of these types."""
+
+
+def everything(_: Configuration) -> Selector:
+    """Select all objects, whatever is configured."""
+    return EVERYTHING
 
 
 @dataclass(slots=True)
@@ -39,12 +45,17 @@ class OptionalWatch:
     reader: str | None
     make: MakeInformer
     clock: Clock
+    #: the objects that a configuration speaks of
+    select: Callable[[Configuration], Selector] = everything
     #: a reader is configured
     wanted: bool = False
+    selected: Selector = EVERYTHING
     #: why nothing can be known of the kind, "" while it can
     absent: str = ""
     informer: Informer[Any, None] | None = None
     _task: asyncio.Task[None] | None = None
+    #: what the running watch is of
+    _watched: Selector = EVERYTHING
 
     @property
     def is_pending(self) -> bool:
@@ -53,17 +64,18 @@ class OptionalWatch:
         return self.wanted and not self.absent and not listed
 
     def turn(self, group: asyncio.TaskGroup) -> None:
-        """Start or stop the watch, as it is wanted or not."""
-        if self.wanted and self._task is None:
-            self._task = group.create_task(self._keep(), name=f"watch {self.resource}")
-        elif not self.wanted and self._task is not None:
+        """Start or stop the watch, as it is wanted or not; begin anew where it is of others."""
+        if self._task is not None and (not self.wanted or self._watched != self.selected):
             self._task.cancel()
             self._task = None
             self._end("")
+        if self.wanted and self._task is None:
+            self._watched = self.selected
+            self._task = group.create_task(self._keep(), name=f"watch {self.resource}")
 
     async def _keep(self) -> None:
         while True:
-            informer = self.informer = self.make(ABSENT)
+            informer = self.informer = self.make(ABSENT, self._watched)
             try:
                 await informer.run()
             except ABSENT as error:
@@ -91,6 +103,7 @@ class OptionalWatches:
         plugins = {option.name for tier in conf.tiers for option in tier}
         for watch in self.watches:
             watch.wanted = watch.reader is None or watch.reader in plugins
+            watch.selected = watch.select(conf)
         self._turned.set()
 
     async def run(self) -> None:

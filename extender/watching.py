@@ -14,20 +14,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from extender.model import Model, Urgency
-from extender.optional import OptionalWatch, OptionalWatches
+from extender.optional import OptionalWatch, OptionalWatches, everything
 from pumice.core.api.core import Node, Pod, PriorityClass
 from pumice.core.api.limits import PodDisruptionBudget, ResourceQuota
 from pumice.core.api.numatopology import Numatopology
 from pumice.core.api.scheduling import PodGroup, Queue
 from pumice.core.api.topology import HyperNode
 from pumice.core.conf import Configuration
+from pumice.core.devices.sharing import Sharing
 from pumice.core.ids import JobKey, PodUid
-from pumice.kube.client import Client
+from pumice.kube.client import Client, Selector
 from pumice.kube.clock import Clock
 from pumice.kube.errors import ApiError
 from pumice.kube.informer import Added, Deleted, Event, Informer, Updated
 from pumice.kube.resources import (
     BUDGETS,
+    CONFIG_MAPS,
     HYPERNODES,
     NODES,
     NUMA_TOPOLOGIES,
@@ -36,12 +38,19 @@ from pumice.kube.resources import (
     PRIORITY_CLASSES,
     QUEUES,
     QUOTAS,
+    ConfigMap,
     Resource,
 )
 
 
 def _nothing(_: Any) -> None:
     """Keep nothing of an object in the informer."""
+
+
+def of_geometries(conf: Configuration) -> Selector:
+    """Return the one ConfigMap in which the geometries of MIG cards are listed."""
+    namespace, name = Sharing.of(conf).geometries
+    return Selector(namespace=namespace, fields=f"metadata.name={name}")
 
 
 @dataclass(slots=True)
@@ -141,15 +150,32 @@ class Watching:
                     cluster.inputs.numa.pop(key, None)
             wake(Urgency.LATER)
 
+        def device_config(event: Event[ConfigMap, None]) -> None:
+            match event:
+                case Added(key, obj) | Updated(key, obj, _):
+                    cluster.set_device_config(key, obj.data)
+                case Deleted(key, _, _):
+                    cluster.set_device_config(key, None)
+            wake(Urgency.NOW)
+
         def optional(
-            resource: Resource[Any], reader: str | None, handler: Callable[[Any], None]
+            resource: Resource[Any],
+            reader: str | None,
+            handler: Callable[[Any], None],
+            select: Callable[[Configuration], Selector] = everything,
         ) -> OptionalWatch:
-            def make(fatal: tuple[type[ApiError], ...]) -> Informer[Any, None]:
+            def make(fatal: tuple[type[ApiError], ...], which: Selector) -> Informer[Any, None]:
                 return Informer(
-                    client, resource, handler, project=_nothing, fatal=fatal, clock=clock
+                    client,
+                    resource,
+                    handler,
+                    select=which,
+                    project=_nothing,
+                    fatal=fatal,
+                    clock=clock,
                 )
 
-            return OptionalWatch(resource, reader, make, clock, wanted=reader is None)
+            return OptionalWatch(resource, reader, make, clock, select, wanted=reader is None)
 
         return cls(
             Informer(client, PODS, pod, project=_nothing, clock=clock),
@@ -164,6 +190,7 @@ class Watching:
                     optional(HYPERNODES, None, hypernode),
                     optional(QUOTAS, "resourcequota", quota),
                     optional(NUMA_TOPOLOGIES, "numa-aware", numa),
+                    optional(CONFIG_MAPS, "deviceshare", device_config, of_geometries),
                 ]
             ),
         )

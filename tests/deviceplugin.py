@@ -18,6 +18,7 @@ from typing import Any
 Json = Mapping[str, Any]
 DOMAIN = "volcano.sh/"
 OWN_ID = "pumice.dev/device-allocation"
+THOUSANDS = {"k": 1000, "M": 1000**2, "G": 1000**3}
 HANDED_OUT = {f"{DOMAIN}bind-phase": "success", f"{DOMAIN}devices-to-allocate": ""}
 """What a plugin writes on a pod once it has given it its vGPU cards."""
 
@@ -60,8 +61,9 @@ class DevicePlugins:
         text = meta.get("annotations", {}).get(f"{DOMAIN}node-vgpu-register", "")
         entries = (entry.split(",") for entry in text.split(":") if entry)
         found = {e[0]: Card(int(e[1]), int(e[2])) for e in entries}
-        number = int(status.get("capacity", {}).get(f"{DOMAIN}gpu-number", 0))
-        memory = int(status.get("capacity", {}).get(f"{DOMAIN}gpu-memory", 0))
+        capacity = status.get("capacity", {})
+        number = _amount(capacity.get(f"{DOMAIN}gpu-number", "0"))
+        memory = _amount(capacity.get(f"{DOMAIN}gpu-memory", "0"))
         found |= {str(i): Card(1 << 30, memory // number) for i in range(number)}
         self.cards[meta["name"]] = found
 
@@ -175,7 +177,7 @@ def _asks(body: Json) -> list[dict[str, int]]:
             resources = container.get("resources", {})
             limits = {**resources.get("requests", {}), **resources.get("limits", {})}
             asked = {
-                name.removeprefix(DOMAIN): int(amount)
+                name.removeprefix(DOMAIN): _amount(amount)
                 for name, amount in limits.items()
                 if name.startswith((f"{DOMAIN}vgpu-", f"{DOMAIN}gpu-"))
             }
@@ -183,6 +185,11 @@ def _asks(body: Json) -> list[dict[str, int]]:
                 sidecar = container.get("restartPolicy") == "Always"
                 found.append({**asked, "init": int(role == "initContainers" and not sidecar)})
     return found
+
+
+def _amount(text: str) -> int:
+    """Return a whole number as the API server writes it: 24k is 24,000."""
+    return int(text[:-1]) * THOUSANDS[text[-1]] if text[-1] in THOUSANDS else int(text)
 
 
 def _part(entry: str) -> Part:

@@ -26,7 +26,9 @@ from pumice.core.api.topology import HyperNode
 from pumice.core.bounds import Standings, bounds_of, refusal
 from pumice.core.consistency import differing_cards, differing_jobs, differing_nodes
 from pumice.core.devices.asks import Ask
-from pumice.core.devices.cards import Offer, offers_of, pool_of
+from pumice.core.devices.cards import Offer, offers_of, pool_of, registered
+from pumice.core.devices.geometries import geometries_in
+from pumice.core.devices.mig import KNOWN, Known
 from pumice.core.devices.notes import Choice, choice_of
 from pumice.core.devices.sharing import NO_SHARING, Sharing
 from pumice.core.devices.table import Devices, Holding
@@ -81,6 +83,7 @@ class Cluster:
         self._assumed: dict[PodUid, str] = {}
         #: the cards of nodes, and what was chosen of them for pods that are not seen bound yet
         self.devices = Devices()
+        self._geometries: Known = KNOWN
         self._chosen: dict[PodUid, Choice] = {}
         #: how cards are shared; changed from outside, as the configuration says
         self.sharing: Sharing = NO_SHARING
@@ -317,10 +320,29 @@ class Cluster:
         self._guard(f"node {name}", lambda: self._set_node(node))
 
     def _set_node(self, node: Node) -> None:
-        offers, faults = offers_of(node)
+        offers, faults = offers_of(node, self._geometries)
         self.nodes.put(NodeInfo.of(node), allocatable(node, self.space))
         self.devices.register(node.metadata.name, offers)
         self._blame(f"cards of node {node.metadata.name}", "; ".join(faults))
+
+    def set_device_config(self, key: str, data: Mapping[str, str] | None) -> None:
+        """Take over how cards can be cut, as a ConfigMap has it; None where that is gone."""
+        self._guard(f"configmap {key}", lambda: self._set_geometries(geometries_in(data)))
+
+    def _set_geometries(self, known: Known) -> None:
+        if known == self._geometries:
+            return
+        self._geometries = known
+        for info in self.nodes.infos:
+            entry, text = (
+                self.devices.nodes.get(info.name),
+                info.annotations.get(names.VGPU_REGISTER),
+            )
+            if text and entry is not None and entry.offer("vgpu") is not None:
+                faults: list[str] = []
+                others = (offer for offer in entry.offers if offer.pool != "vgpu")
+                self.devices.register(info.name, (registered(text, faults, known), *others))
+                self._blame(f"cards of node {info.name}", "; ".join(faults))
 
     def recall_node(
         self, info: NodeInfo, offers: Iterable[float], cards: tuple[Offer, ...] = ()

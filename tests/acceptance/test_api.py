@@ -327,6 +327,7 @@ RIGHTS: dict[str, Rights] = {
         ("policy", "poddisruptionbudgets"): READ,
         (CORE, "resourcequotas"): READ,
         ("nodeinfo.volcano.sh", "numatopologies"): READ,
+        (CORE, "configmaps"): READ,  # one of them
         ("custom.metrics.k8s.io", "nodes/node_cpu_usage_avg"): ("get",),
         ("custom.metrics.k8s.io", "nodes/node_memory_usage_avg"): ("get",),
         ("scheduling.k8s.io", "priorityclasses"): READ,
@@ -410,6 +411,7 @@ DEEDS: dict[str, tuple[str, str, str, bool]] = {
     "the extender binds": ("pumice-extender", "create", "pods/binding", True),
     "the extender evicts": ("pumice-extender", "create", "pods/eviction", True),
     "the extender deletes no pods": ("pumice-extender", "delete", "pods", False),
+    "the extender reads no other ConfigMap": ("pumice-extender", "list", "configmaps", False),
     "the controllers create pods": ("pumice-controllers", "create", "pods", True),
     "the controllers bind nothing": ("pumice-controllers", "create", "pods/binding", False),
     "the controllers list no secrets": ("pumice-controllers", "list", "secrets", False),

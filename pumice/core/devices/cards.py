@@ -18,7 +18,7 @@ from typing import Literal
 from pumice.core import names, quantity
 from pumice.core.api.core import Node, ResourceList
 from pumice.core.devices.asks import Kind, words
-from pumice.core.devices.mig import Geometry, geometry_of
+from pumice.core.devices.mig import KNOWN, Geometry, Known, geometry_of
 
 Pool = Literal["vgpu", "gpu"]
 MIG = "mig"
@@ -54,14 +54,14 @@ def pool_of(kind: Kind) -> Pool:
     return "vgpu" if kind == "vgpu" else "gpu"
 
 
-def offers_of(node: Node) -> tuple[tuple[Offer, ...], list[str]]:
+def offers_of(node: Node, known: Known = KNOWN) -> tuple[tuple[Offer, ...], list[str]]:
     """Return a node's cards, and what is wrong with their registration; wrong ones are left out."""
     faults: list[str] = []
     found = []
     notes, status = node.metadata.annotations or {}, node.status
     text = notes.get(names.VGPU_REGISTER)
     if text and all(_amount(status.allocatable, name) for name in _VGPU_AMOUNTS):
-        found.append(registered(text, faults))
+        found.append(registered(text, faults, known))
     number = _amount(status.capacity, names.GPU_NUMBER)
     memory = _amount(status.capacity, names.GPU_MEMORY)
     if number and memory:
@@ -75,14 +75,14 @@ def offers_of(node: Node) -> tuple[tuple[Offer, ...], list[str]]:
 _VGPU_AMOUNTS = (names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES)
 
 
-def registered(text: str, faults: list[str]) -> Offer:
+def registered(text: str, faults: list[str], known: Known = KNOWN) -> Offer:
     """Return the vGPU cards of a registration; what is malformed goes to `faults`."""
     cards: dict[str, Make] = {}
     for entry in text.split(":"):
         if not entry.strip():
             continue
         try:
-            uuid, make = _card(entry)
+            uuid, make = _card(entry, known)
         except ValueError:
             faults.append(f"annotation {names.VGPU_REGISTER}: {entry!r} is not a card, left out")
             continue
@@ -92,14 +92,14 @@ def registered(text: str, faults: list[str]) -> Offer:
     return Offer("vgpu", tuple(cards), tuple(cards.values()))
 
 
-def _card(entry: str) -> tuple[str, Make]:
+def _card(entry: str, known: Known) -> tuple[str, Make]:
     """Return uuid and make of `uuid,count,memory,type,health,mode`; the mode is optional."""
     fields = [field.strip() for field in entry.split(",")]
     uuid, count, memory, card, health = fields[:5]
     mode = (fields[5:6] or [""])[0] or DEFAULT_MODE
     if not uuid or int(count) < 0 or int(memory) < 0:
         raise ValueError(entry)
-    geometry = geometry_of(card) if mode == MIG else ()
+    geometry = geometry_of(card, known) if mode == MIG else ()
     healthy = health.lower() in ("true", "1", "t")
     return uuid, Make(int(count), int(memory), card, healthy, mode, geometry)
 

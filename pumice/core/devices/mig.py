@@ -45,6 +45,8 @@ class Group:
 
 
 Geometry = tuple[Group, ...]
+Known = tuple[tuple[tuple[str, ...], Geometry], ...]
+"""Models, of which any may stand in a card's type, and their geometries."""
 
 
 def find_instance(
@@ -77,7 +79,7 @@ def _profile(word: str) -> Profile:
     return Profile(name, size * GB, int(count))
 
 
-KNOWN: Final[tuple[tuple[tuple[str, ...], Geometry], ...]] = (
+KNOWN: Final[Known] = (
     (("A30",), _geometry("1g.6gb*4", "2g.12gb*2", "4g.24gb*1")),
     (
         ("A100-SXM4-40GB", "A100-40GB-PCIe", "A100-PCIE-40GB", "A100-SXM4-40G"),
@@ -92,12 +94,11 @@ KNOWN: Final[tuple[tuple[tuple[str, ...], Geometry], ...]] = (
         _geometry("1g.18gb*7", "2g.35gb*3 1g.18gb*1", "3g.71gb*2", "7g.141gb*1"),
     ),
 )
-"""Models, of which any may stand in a card's type, and their geometries."""
 
 
-def geometry_of(card: str) -> Geometry:
+def geometry_of(card: str, known: Known = KNOWN) -> Geometry:
     """Return the geometry of a type of card; none where the model is not known."""
-    for models, geometry in KNOWN:
+    for models, geometry in known:
         if any(model in card for model in models):
             return geometry
     return ()

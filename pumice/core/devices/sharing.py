@@ -37,6 +37,8 @@ class Sharing:
     weight: int = 0
     #: pods whose labels match the same one never share a card
     rules: tuple[Rule, ...] = ()
+    #: namespace and name of the ConfigMap that lists the geometries of MIG cards
+    geometries: tuple[str, str] = ("kube-system", "volcano-vgpu-device-config")
 
     @classmethod
     def parse(cls, args: Arguments) -> Sharing:
@@ -47,7 +49,12 @@ class Sharing:
             key = "deviceshare.SchedulePolicy"
             args.faults[key] = f"argument {key}: neither binpack nor spread, ignored"
         weight = args.integer("deviceshare.ScheduleWeight", 0)
-        return cls(kinds, policy or "", weight, _rules(args))
+        namespace, name = cls().geometries
+        geometries = (
+            args.text("deviceshare.KnownGeometriesCMNamespace") or namespace,
+            args.text("deviceshare.KnownGeometriesCMName") or name,
+        )
+        return cls(kinds, policy or "", weight, _rules(args), geometries)
 
     @classmethod
     def of(cls, conf: Configuration) -> Sharing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,8 +12,9 @@ from extender.model import Model
 from extender.optional import ABSENT_S
 from extender.watching import Watching
 from pumice.core.conf import DEFAULT, Configuration, parse
+from pumice.core.devices.geometries import KEY
 from pumice.core.model.inputs import Inputs
-from pumice.kube.resources import NUMA_TOPOLOGIES, QUOTAS
+from pumice.kube.resources import CONFIG_MAPS, NUMA_TOPOLOGIES, QUOTAS
 from tests.fakeapi import FakeApi, ManualClock, settle
 
 QUOTA = {"metadata": {"name": "q"}, "spec": {"hard": {"cpu": "4"}}}
@@ -100,3 +102,29 @@ async def test_a_cluster_without_the_kind_goes_on_without(
 
     await watches.clock.advance(2 * ABSENT_S)
     assert set(watches.inputs.numa) == {"n0"}
+
+
+CONFIG = {"data": {KEY: "nvidia: ["}}
+
+
+async def test_one_object_may_be_named_and_another_one_later(watches: Watches) -> None:
+    faults = watches.model.cluster.faults
+    for name in ("cards", "others"):
+        watches.api.add(CONFIG_MAPS, {**CONFIG, "metadata": {"name": name}}, "ns")
+
+    await watches.follow(sharing("cards"))
+    assert faults.keys() == {"configmap ns/cards"}
+    await watches.follow(sharing("others"))
+    assert faults.keys() == {"configmap ns/others"}
+    await watches.follow(DEFAULT)
+    assert faults == {}
+
+
+def sharing(config: str) -> Configuration:
+    arguments = {
+        "deviceshare.VGPUEnable": True,
+        "deviceshare.KnownGeometriesCMNamespace": "ns",
+        "deviceshare.KnownGeometriesCMName": config,
+    }
+    plugin = {"name": "deviceshare", "arguments": arguments}
+    return parse(json.dumps({"actions": "allocate", "tiers": [{"plugins": [plugin]}]}))
