@@ -10,14 +10,15 @@ import pytest
 from tests.acceptance.bed import Bed
 from tests.acceptance.cards import card_nodes, change_cards, device_plugins, held, sharing
 from tests.acceptance.conftest import LAYOUTS as BOTH
-from tests.acceptance.length import Length
+from tests.acceptance.length import FULL, Length, chosen_length
 from tests.acceptance.objects import Object, a_job, a_pod
 from tests.acceptance.parked import behind_proxy
 from tests.acceptance.races import CONFIGURATION, NODE_CARDS, Race, nothing_is_leaked
 from tests.deviceplugin import DevicePlugins
 
 pytestmark = pytest.mark.cluster
-LAYOUTS = BOTH
+#: in the short form the other layout is that of the pods of others, some of ours among them
+LAYOUTS = BOTH if chosen_length().name == FULL.name else None
 
 MEMORY = 24576
 PATIENCE_S = 60.0
