@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from pumice.local.watching import key_of
 from tests.acceptance.bed import Bed
 from tests.acceptance.length import Length
-from tests.acceptance.objects import Object, a_pod_spec, a_queue
+from tests.acceptance.objects import Object, a_job, a_pod, a_pod_spec, a_queue
 
 pytestmark = pytest.mark.cluster
 
@@ -254,3 +255,40 @@ def test_a_replication_controller_has_a_group_unless_its_scheduler_is_another(
     bed.wait_for(lambda: workloads.pods("other"), 20, "the other has its pod")
     assert len(workloads.groups()) == 1
     assert GROUP not in workloads.pods("other")[0]["metadata"].get("annotations", {})
+
+
+def test_groups_that_somebody_deletes_are_made_again_and_the_pods_run_on(
+    bed: Bed, workloads: Workloads
+) -> None:
+    alone = a_pod("alone", labels={"app": "alone"}, annotations={QUEUE: "qb"})
+    bed.create(a_set("Deployment", "web", "qa", 2), alone, a_job("job", replicas=2, queue="qb"))
+    bed.wait_for(
+        lambda: workloads.is_settled("web", 2, "qa") and workloads.is_settled("alone", 1, "qb"),
+        20,
+        "they run",
+    )
+    bed.wait_phase("job", "Running", 20)
+    before = {key_of(group): group for group in workloads.groups()}
+    pods = uids(workloads)
+    assert len(before) == 3
+
+    for group in before.values():
+        bed.delete(group)
+
+    def are_again() -> bool:
+        now = {key_of(group): group for group in workloads.groups()}
+        return now.keys() == before.keys() and all(
+            group["metadata"]["uid"] != before[key]["metadata"]["uid"]
+            and group["spec"] == before[key]["spec"]
+            and group["status"]["phase"] == "Running"
+            for key, group in now.items()
+        )
+
+    bed.wait_for(are_again, 20, "the groups run again")
+    assert uids(workloads) == pods
+
+
+def uids(workloads: Workloads) -> set[str]:
+    """Return the uids of all pods of the test."""
+    mine = workloads.bed.pods.items()
+    return {pod["metadata"]["uid"] for key, pod in mine if key.startswith(workloads.bed.namespace)}
