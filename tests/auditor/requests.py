@@ -26,7 +26,12 @@ SUFFIXES: dict[str, Fraction] = {
     **{f"{letter}i": Fraction(1024**i) for i, letter in enumerate("KMGTPE", start=1)},
 }
 QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)")
-MARKERS = ("pumice.dev/batch-pod", "pumice.dev/free-pod")
+UNOFFERED = (
+    "pumice.dev/batch-pod",
+    "pumice.dev/free-pod",
+    "volcano.sh/vgpu-memory-percentage",
+)
+"""What pods ask for and no node offers: marks, and a share of whichever card it is."""
 Amounts = dict[str, Fraction]
 Texts = Mapping[str, str | int | float]
 Combine = Callable[[Fraction, Fraction], Fraction]
@@ -84,8 +89,8 @@ def pod_requests(spec: PodResources) -> Amounts:
     total = larger(added(sidecars, *running), peak)
     if spec.resources is not None:
         total |= amounts(spec.resources.requests)
-    for marker in MARKERS:
-        total.pop(marker, None)
+    for name in UNOFFERED:
+        total.pop(name, None)
     return added(total, amounts(spec.overhead))
 
 

@@ -29,6 +29,7 @@ class Shape:
 
 
 SIDECAR = {"restartPolicy": "Always"}
+PERCENTAGE = "volcano.sh/vgpu-memory-percentage"
 SHAPES = {
     "containers add up": Shape({"containers": [cpu("1"), cpu("500m")]}, "1500m"),
     "a large init container rules alone": Shape(
@@ -52,6 +53,9 @@ SHAPES = {
     "a marker takes nothing": Shape(
         {"containers": [{"resources": {"requests": {"cpu": "1", "pumice.dev/batch-pod": "1"}}}]},
         "1",
+    ),
+    "nor does a percentage of a card": Shape(
+        {"containers": [{"resources": {"requests": {"cpu": "1", PERCENTAGE: "50"}}}]}, "1"
     ),
     "overhead comes on top": Shape({"containers": [cpu("1")], "overhead": {"cpu": "250m"}}, "1.25"),
 }
