@@ -8,7 +8,7 @@ from functools import lru_cache
 from pumice.core.api.meta import Time
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def moment(time: Time | None) -> float:
     """Return seconds since 1970; 0 where the text is no time."""
     try:

@@ -16,6 +16,7 @@ from asyncio import Event as Signal
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Literal, TypeVar
 
 from pumice.core.api.meta import ObjectMeta
@@ -54,12 +55,18 @@ class _Text:
     reason: str
     message: str
 
+    def digest(self) -> bytes:
+        """Return what stands for the text where thousands are remembered."""
+        about = (str(self.resource), self.namespace, self.name, self.uid)
+        parts = (*about, self.type, self.reason, self.message)
+        return blake2b("\0".join(parts).encode(), digest_size=16).digest()
+
 
 @dataclass(slots=True)
 class _Series:
-    """An event that was created, and how often it happened."""
+    """An event that was created, by the end of its name, and how often it happened."""
 
-    name: str
+    suffix: str
     count: int
     last: float
 
@@ -70,6 +77,10 @@ class _Bucket:
 
     tokens: float
     since: float
+
+    def is_full(self, now: float) -> bool:
+        """Tell whether it is as good as a new one."""
+        return now - self.since >= (BURST - self.tokens) * REFILL_S
 
 
 class Recorder:
@@ -90,7 +101,7 @@ class Recorder:
         #: how often each text was told since it last left
         self._waiting: OrderedDict[_Text, int] = OrderedDict()
         #: both with the one in front that was used least lately
-        self._series: OrderedDict[_Text, _Series] = OrderedDict()
+        self._series: OrderedDict[bytes, _Series] = OrderedDict()
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
         self._serial = itertools.count()
         self._wake = Signal()
@@ -126,30 +137,32 @@ class Recorder:
 
     async def _send(self, text: _Text, times: int) -> None:
         now = self._clock.now()
-        series = self._series.get(text)
+        digest = text.digest()
+        series = self._series.get(digest)
         if series and now - series.last <= AGGREGATE_S:
             try:
                 await self._raise_count(text, series, times, now)
+                self._series.move_to_end(digest)
             except NotFound:
                 pass  # The server has let it expire: tell it as a new one.
             else:
                 return
-        name = f"{text.name}.{int(now * 1e6):x}{next(self._serial) % 4096:03x}"
-        await self._client.create(EVENTS, _home(text), self._body(text, name, times, now))
-        self._series[text] = _Series(name, times, now)
-        self._series.move_to_end(text)
+        suffix = f"{int(now * 1e6):x}{next(self._serial) % 4096:03x}"
+        await self._client.create(EVENTS, _home(text), self._body(text, suffix, times, now))
+        self._series[digest] = _Series(suffix, times, now)
+        self._series.move_to_end(digest)
         _trim(self._series, lambda oldest: now - oldest.last > AGGREGATE_S)
 
     async def _raise_count(self, text: _Text, series: _Series, times: int, now: float) -> None:
         count = series.count + times
         patch = MergePatch({"count": count, "lastTimestamp": rfc3339(now)})
-        await self._client.patch(EVENTS, _home(text), series.name, patch)
+        name = f"{text.name}.{series.suffix}"
+        await self._client.patch(EVENTS, _home(text), name, patch)
         series.count, series.last = count, now
-        self._series.move_to_end(text)
 
-    def _body(self, text: _Text, name: str, times: int, now: float) -> Json:
+    def _body(self, text: _Text, suffix: str, times: int, now: float) -> Json:
         return {
-            "metadata": {"namespace": _home(text), "name": name},
+            "metadata": {"namespace": _home(text), "name": f"{text.name}.{suffix}"},
             "involvedObject": {
                 "apiVersion": text.resource.api_version,
                 "kind": text.resource.kind,
@@ -172,13 +185,13 @@ class Recorder:
         now = self._clock.monotonic()
         bucket = self._buckets.setdefault(owner, _Bucket(BURST, now))
         self._buckets.move_to_end(owner)
-        _trim(self._buckets, lambda oldest: now - oldest.since > BURST * REFILL_S)
         bucket.tokens = min(BURST, bucket.tokens + (now - bucket.since) / REFILL_S)
         bucket.since = now
-        if bucket.tokens < 1:
-            return False
-        bucket.tokens -= 1
-        return True
+        may = bucket.tokens >= 1
+        if may:
+            bucket.tokens -= 1
+        _trim(self._buckets, lambda oldest: oldest.is_full(now))
+        return may
 
 
 def _trim(remembered: OrderedDict[K, V], is_over: Callable[[V], bool]) -> None:
