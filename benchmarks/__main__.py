@@ -6,10 +6,10 @@ import argparse
 import time
 from pathlib import Path
 
-from benchmarks import admission, cards, decisions, growth, large, paths
+from benchmarks import admission, cards, controllers, decisions, growth, large, paths
 from benchmarks.figures import table, write
 
-PARTS = ("decisions", "cards", "growth", "admission", "paths", "large")
+PARTS = ("decisions", "cards", "growth", "controllers", "admission", "paths", "large")
 
 
 def main() -> None:
@@ -33,6 +33,9 @@ def main() -> None:
     if args.only in (None, "growth"):
         say("sessions and memory on growing clusters ...")
         figures += growth.measure()
+    if args.only in (None, "controllers"):
+        say("controllers beside many pods ...")
+        figures += controllers.measure()
     if args.only in (None, "admission"):
         say("what admission costs ...")
         figures += admission.measure(say)
