@@ -35,7 +35,7 @@ e2e: controlplane ## Everything: the cases, the acceptance tests at full counts
 	    PUMICE_LENGTH=full $(BIN)/python -m pytest && exit $$cases
 
 .PHONY: cases
-cases: controlplane ## The cases alone, each on a control plane of its own (an hour)
+cases: controlplane ## The cases alone, each on a control plane of its own (half an hour)
 	@$(BIN)/python -m tests.cases tests/cases/scenarios
 
 .PHONY: lint
