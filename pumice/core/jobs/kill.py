@@ -8,7 +8,7 @@ plugins made: what comes next queues anew. Pods that are spared keep being count
 What is written in which order decides what a controller finds that takes over in mid-kill:
 
     to Aborting, Completing, Terminating    status, marks, deletions    the phase goes on killing
-    to Restarting                           marks, status, deletions    marked pods are replaced
+    to Restarting, and while it lasts       marks, status, deletions    marked pods are replaced
 
 Marks name the retry that a restart spends. Where the Job has not spent it, the restart was broken
 off among the marks; it is then begun again, and reaches the pods that had none yet.
@@ -48,7 +48,7 @@ def kill(seen: t.Observed, step: state.Step, decision: t.Decision, now: float) -
         controlled_resources=plugins.without_resources(job.status.controlled_resources),
     )
     written = _status(seen, step, doomed, status, now)
-    effects = _removals(step, doomed, written, _restart(seen, step, decision))
+    effects = _removals(seen, step, decision, doomed, written)
     effects += objects.remove(seen)
     if seen.group is not None:
         meta = seen.group.metadata
@@ -74,7 +74,7 @@ def kill_target(
             return []
     doomed = list(_alive(doomed))
     written = _status(seen, step, doomed, seen.job.status, now)
-    return _removals(step, doomed, written, _restart(seen, step, decision))
+    return _removals(seen, step, decision, doomed, written)
 
 
 def _restart(seen: t.Observed, step: state.Step, decision: t.Decision) -> t.Restart | None:
@@ -89,9 +89,14 @@ def _alive(pods: Iterable[Pod]) -> Iterable[Pod]:
 
 
 def _removals(
-    step: state.Step, doomed: list[Pod], status: list[t.Effect], restart: t.Restart | None
+    seen: t.Observed,
+    step: state.Step,
+    decision: t.Decision,
+    doomed: list[Pod],
+    status: list[t.Effect],
 ) -> list[t.Effect]:
     """Mark all, then delete all, with the write of the status where it belongs."""
+    restart = _restart(seen, step, decision)
     named = [(pod.metadata.name, PodUid(pod.metadata.uid)) for pod in doomed]
     marks: list[t.Effect] = [
         t.MarkOutOfSync(*which, restart)
@@ -99,7 +104,7 @@ def _removals(
         if not m.is_out_of_sync(pod)
     ]
     deletions = [t.DeletePod(*which) for which in named]
-    if step.goto == "Restarting":
+    if (step.goto or seen.job.status.state.phase) == "Restarting":
         return [*marks, *status, *deletions]
     return [*status, *marks, *deletions]
 

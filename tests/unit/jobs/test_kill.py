@@ -132,11 +132,15 @@ def test_an_end_is_written_first_and_then_carried_out() -> None:
     ]
 
 
-def test_a_restart_is_written_when_all_that_goes_is_marked() -> None:
-    job = a_job(a_task("w", 2))
+@pytest.mark.parametrize(
+    ("phase", "action"),
+    [("Running", t.RESTART), ("Restarting", t.RESTART), ("Restarting", t.ABORT)],
+)
+def test_a_restart_is_written_when_all_that_goes_is_marked(phase: str, action: str) -> None:
+    job = a_job(a_task("w", 2), phase=phase)
     pods = a_pod("j-w-0"), a_pod("j-w-1", "Failed")
 
-    assert brief(reconcile(observed(job, *pods), order(t.RESTART), NOW)) == [
+    assert brief(reconcile(observed(job, *pods), order(action), NOW)) == [
         "RecordEvent",
         "MarkOutOfSync j-w-0",
         "MarkOutOfSync j-w-1",
