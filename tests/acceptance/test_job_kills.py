@@ -27,6 +27,8 @@ SIZE = 3
 STEPS = 4
 OBEYED_S = 20.0
 PATIENCE_S = 180.0
+JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/{}/jobs"
+PODS = "/api/v1/namespaces/{}/pods"
 OF_PLUGINS = (
     "/api/v1/namespaces/{}/configmaps",
     "/api/v1/namespaces/{}/services",
@@ -169,7 +171,7 @@ class Lives:
         bed = self.bed
         bed.wait_for(lambda: not groups(bed), PATIENCE_S, "no PodGroup is left")
         assert (commands(bed), left_of_plugins(bed)) == ([], [])
-        return {name: picture(seen) for name, seen in self._seen().items()}
+        return {name: picture(seen) for name, seen in self._left().items()}
 
     def _go_through(self, steps: Mapping[str, Step]) -> None:
         """Let one thing happen to each, and wait for what comes of it."""
@@ -208,14 +210,28 @@ class Lives:
             raise TimeoutError("\n".join([str(error), *states])) from None
 
     def _seen(self) -> dict[str, Seen]:
-        pods = defaultdict(list)
-        for pod in self.bed.pods.values():
-            if pod["metadata"]["namespace"] == self.bed.namespace:
-                pods[label(pod, "volcano.sh/job-name")].append(pod)
+        """Return all as they are seen now."""
+        return self._named(self.bed.jobs.values(), self.bed.pods.values())
+
+    def _left(self) -> dict[str, Seen]:
+        """Ask the server for all; what is seen may be a moment behind."""
+        jobs, pods = (
+            self.bed.api.get(path.format(self.bed.namespace))["items"] for path in (JOBS, PODS)
+        )
+        return self._named(jobs, pods)
+
+    def _named(self, jobs: Iterable[Object], pods: Iterable[Object]) -> dict[str, Seen]:
+        found = {job["metadata"]["name"]: job for job in self._mine(jobs)}
+        by_job = defaultdict(list)
+        for pod in self._mine(pods):
+            by_job[label(pod, "volcano.sh/job-name")].append(pod)
         return {
-            name: Seen(self.bed.job(name) or {}, by_name(pods[name]), self._first.get(name, ""))
+            name: Seen(found.get(name, {}), by_name(by_job[name]), self._first.get(name, ""))
             for name in self._lives
         }
+
+    def _mine(self, objects: Iterable[Object]) -> Iterable[Object]:
+        return (obj for obj in objects if obj["metadata"]["namespace"] == self.bed.namespace)
 
 
 def body(name: str, event: str = "", action: str = "") -> Object:
