@@ -102,6 +102,6 @@ async def test_a_death_at_any_step_makes_no_difference(life: Life, action: str) 
     while died:
         died, got = await lived(life, action, writes)
         assert got == want, f"after {writes} writes"
-        writes += stride(6)
+        writes += stride(12)
 
     assert writes > 8, "the life has steps to die at"

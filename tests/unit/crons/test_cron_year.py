@@ -23,6 +23,7 @@ from pumice.core.crons.types import (
     PatchStatus,
     RecordEvent,
 )
+from tests.effort import stride
 from tests.unit.crons.builders import a_cron
 from tests.unit.crons.clocks import at, clock, shown
 
@@ -140,8 +141,9 @@ COUNTS: dict[str, tuple[CronJob, int]] = {
 }
 
 
-@pytest.mark.parametrize(("cron", "want"), COUNTS.values(), ids=COUNTS.keys())
-def test_each_run_is_at_its_time_and_happens_once(cron: CronJob, want: int) -> None:
+@pytest.mark.parametrize("name", list(COUNTS)[:: stride(3)])
+def test_each_run_is_at_its_time_and_happens_once(name: str) -> None:
+    cron, want = COUNTS[name]
     year = Year(cron)
     year.run()
 
