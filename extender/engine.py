@@ -2,9 +2,11 @@
 The loop that decides: snapshot, session in a thread, plan, apply.
 
 A change wakes it; changes that come close together are taken together, and one that starts and
-stops nothing waits for others for up to `LATER_S`. Nothing is planned before every cache is synced,
-on a cache that has heard nothing for `STALE_S`, or twice: while a session runs the cache moves on,
-and what was decided is checked against it again.
+stops nothing waits for others for up to `LATER_S`. Time alone may change a decision, so there is a
+session each `PERIOD_S`; where one that decided nothing took long, the next one comes later.
+
+Nothing is planned before every cache is synced, on a cache that has heard nothing for `STALE_S`, or
+twice: while a session runs the cache moves on, and what was decided is checked against it again.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ log = logging.getLogger(__name__)
 DEBOUNCE_S = 0.01
 LATER_S = 0.2
 PERIOD_S = 1.0
+IDLE_SHARE = 0.25
+"""The part of the time that may go to sessions that nothing asked for and that decide nothing."""
 STALE_S = 90.0
 STUCK_S = 120.0
 KEPT_SESSIONS = 50
@@ -51,6 +55,16 @@ class Past:
     plan: Plan
     applied: Applied
     seconds: float
+
+    @property
+    def decided(self) -> bool:
+        """Tell whether anything is to be done."""
+        plan = self.plan
+        return bool(plan.allocations or plan.evictions or plan.enqueued or plan.admitted)
+
+    def rest_s(self) -> float:
+        """Return the seconds until the next session, where nothing changes."""
+        return PERIOD_S if self.decided else max(PERIOD_S, self.seconds / IDLE_SHARE)
 
 
 @dataclass(slots=True)
@@ -82,6 +96,8 @@ class Engine:
     warned: frozenset[str] = frozenset()
     #: when the loop last went round, in monotonic seconds
     turned: float = 0.0
+    #: the longest wait for a change
+    _rest_s: float = 0.0
     _awake: asyncio.Event = field(default_factory=asyncio.Event)
     _alarm: asyncio.TimerHandle | None = None
     _stale: bool = False
@@ -102,7 +118,7 @@ class Engine:
         while True:
             try:
                 # Not wait_for: in Python 3.11 a cancellation can get lost in it.
-                async with asyncio.timeout(PERIOD_S):
+                async with asyncio.timeout(self._rest_s or PERIOD_S):
                     await self._awake.wait()
                 await asyncio.sleep(DEBOUNCE_S)
             except TimeoutError:
@@ -145,11 +161,11 @@ class Engine:
         for plugin, number in plan.failures.items():
             self.metrics.plugin_failures.labels(plugin).inc(number)
         warns = self._warn(plan)
-        decided = plan.allocations or plan.evictions or plan.enqueued or plan.admitted
-        if decided or warns:
+        self._rest_s = past.rest_s()
+        if past.decided or warns:
             self.past.append(past)
         self.entry = Entry(snapshot, conf, ask.heard, plan)
-        if decided:
+        if past.decided:
             await self.logbook.write(self.entry)
         # What was dropped is decided anew when the change comes that made it void, or a little
         # later: a session right now might come to the same again and again.

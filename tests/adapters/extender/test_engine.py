@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -126,6 +127,14 @@ async def test_a_plan_that_never_holds_is_not_made_at_full_speed(
     assert time.monotonic() - started > 2 * 0.2
     assert sum(past.applied.dropped for past in loop.engine.past) >= 2
     assert loop.world.sent.patches == []
+
+
+async def test_a_session_that_took_long_and_changed_nothing_has_a_longer_rest_after_it(
+    loop: Loop,
+) -> None:
+    busy, idle = await loop.engine.session(), await loop.engine.session()
+    assert [replace(past, seconds=2.0).rest_s() for past in (busy, idle)] == [1.0, 8.0]
+    assert replace(idle, seconds=0.1).rest_s() == 1.0
 
 
 async def test_a_loop_that_is_woken_and_ended_in_one_moment_ends(loop: Loop) -> None:
