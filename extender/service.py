@@ -44,6 +44,7 @@ from pumice.kube.client import Client
 from pumice.kube.clock import Clock, SystemClock
 from pumice.kube.config import connect
 from pumice.kube.events import Recorder
+from pumice.kube.memory import trim_regularly
 from pumice.kube.outbox import Outbox
 from pumice.kube.rights import Rights
 
@@ -223,6 +224,7 @@ class Service:
             group.create_task(self.configuration.watch(), name="configuration"),
             group.create_task(self.polling.run(), name="figures of nodes"),
             group.create_task(self.policies.run(), name="policy server"),
+            group.create_task(trim_regularly(self.clock), name="memory"),
             group.create_task(self._decide(), name="engine"),
         ]
 

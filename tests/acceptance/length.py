@@ -34,6 +34,10 @@ class Length:
     cards: int
     #: how long nothing may be written where nothing changes
     quiet_s: float
+    #: how long somebody takes to make a volume
+    volume_s: float
+    #: how many certificates of the webhooks are made one after the other
+    certificates: int
     #: by how much times that depend on the machine's load may be longer: the short form runs
     #: on every change, beside whatever else the machine does; the full one holds the figures
     slack: float
@@ -54,6 +58,8 @@ SHORT = Length(
     leaders=2,
     cards=8,
     quiet_s=10,
+    volume_s=8,
+    certificates=4,
     slack=5,
 )
 FULL = Length(
@@ -71,6 +77,8 @@ FULL = Length(
     leaders=20,
     cards=20,
     quiet_s=300,
+    volume_s=45,
+    certificates=10,
     slack=1,
 )
 LENGTHS = {length.name: length for length in (SHORT, FULL)}

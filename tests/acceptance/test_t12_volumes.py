@@ -6,21 +6,20 @@ import pytest
 
 from tests.acceptance.bed import Bed
 from tests.acceptance.figures import extender_metric
+from tests.acceptance.length import Length
 from tests.acceptance.objects import Object, a_job, a_task
 from tests.acceptance.timeline import lives
 
 pytestmark = pytest.mark.cluster
 
 SIZE = 4
-BINDER_S = 45.0
-"""How long it takes until somebody makes the volume, once its node is chosen."""
 PATIENCE_S = 20.0
 SELECTED = "volume.kubernetes.io/selected-node"
 CLASS = "slow"
 CLAIM = "data"
 
 
-async def test_a_gang_waits_for_a_slow_volume(bed: Bed) -> None:
+async def test_a_gang_waits_for_a_slow_volume(bed: Bed, length: Length) -> None:
     bed.nodes(SIZE // 2, cpu=2)
     bed.create(A_CLASS, A_CLAIM)
     with_volume = a_task("store", volumes=[VOLUME], cpu=1)
@@ -28,7 +27,9 @@ async def test_a_gang_waits_for_a_slow_volume(bed: Bed) -> None:
     async with bed.auditor() as auditor:
         bed.create(a_job("gang", with_volume, rest, min_available=SIZE))
         await bed.until(lambda: selected(bed), PATIENCE_S, "a node is chosen for the volume")
-        await bed.never(lambda: bed.bound("gang"), BINDER_S, "a member is bound without the rest")
+        await bed.never(
+            lambda: bed.bound("gang"), length.volume_s, "a member is bound without the rest"
+        )
         bind(bed)
         await bed.until(lambda: bed.job_phase("gang") == "Running", PATIENCE_S, "the gang runs")
         await auditor.finish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import signal
 import socket
 import ssl
@@ -24,7 +25,6 @@ from tests.acceptance.objects import Object, a_job, a_pod, a_pod_group, a_queue
 
 pytestmark = pytest.mark.cluster
 
-ROTATIONS = 10
 REPLACED_S = 60.0
 HOST = "127.0.0.1"
 
@@ -48,11 +48,11 @@ def webhooks(cluster: Cluster) -> Iterator[Webhooks]:
 # Certificates.
 
 
-def test_certificates_replaced_ten_times_cost_no_request(
+def test_certificates_replaced_one_after_the_other_cost_no_request(
     bed: Bed, webhooks: Webhooks, length: Length
 ) -> None:
     """A new authority takes 20 s: the API server trusts it before, and the old one after."""
-    authorities = ROTATIONS if length.name == "full" else 1
+    authorities = length.certificates if length.name == "full" else 1
     calls: Mapping[str, Callable[[], object]] = {
         "a job": partial(tried, bed, a_job("x")),
         "another job": partial(tried, bed, a_job("x")),
@@ -62,14 +62,14 @@ def test_certificates_replaced_ten_times_cost_no_request(
     }
     served = set()
     with Load(calls) as load:
-        for number in range(ROTATIONS):
+        for number in range(length.certificates):
             load.wait_for_more(10)
             served.add(replace(bed, webhooks, authority=number < authorities))
         load.wait_for_more(10)
     asked = sum(len(made) for made in load.outcomes.values())
-    print(f"\n{ROTATIONS} certificates, {authorities} authorities, {asked} requests")
+    print(f"\n{length.certificates} certificates, {authorities} authorities, {asked} requests")
     assert load.failures == {}
-    assert len(served) == ROTATIONS
+    assert len(served) == length.certificates
 
 
 def replace(bed: Bed, webhooks: Webhooks, *, authority: bool) -> str:
@@ -213,7 +213,7 @@ def test_while_they_hang_jobs_are_refused_in_words_and_what_is_not_theirs_goes_o
     assert away
     for outcome in away:
         assert 'failed calling webhook "mutatejob.volcano.sh"' in outcome.error
-        assert "context deadline exceeded" in outcome.error
+        assert re.search("context deadline exceeded|TLS handshake timeout", outcome.error)
     assert not any(outcome.error for outcome in load.between(A_JOB, awake))
     # Whoever was asked about would have waited for 2 s and more each time.
     made = {name: len(load.between(name, stopped, awake)) for name in (*OTHERS, STORED)}
