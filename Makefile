@@ -26,7 +26,11 @@ test: controlplane ## Unit tests, and the acceptance tests in their short form
 	@PUMICE_LENGTH=short $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 .PHONY: unit
-unit: $(INSTALLED) ## Tests without cluster and network
+unit: $(INSTALLED) ## Unit tests, in a quarter of a minute
+	@$(BIN)/python -m pytest tests/unit -n 2 --dist worksteal
+
+.PHONY: quick
+quick: $(INSTALLED) ## All tests without a cluster, in half a minute
 	@$(BIN)/python -m pytest -m "not cluster" -n 3 --dist worksteal
 
 .PHONY: e2e
