@@ -1,9 +1,9 @@
 """
 How hard tests that try many inputs try: quickly on every change, thoroughly in a run of all.
 
-`make unit` and `make quick` are quick. Where an acceptance run is asked for (the variable PUMICE_LENGTH is set, as by
-`make test` and `make e2e`), the tests without a cluster are thorough, too; at full length some of
-them go on for much longer.
+`make unit` and `make quick` are quick. Where an acceptance run is asked for (the variable
+PUMICE_LENGTH is set, as by `make test` and `make e2e`), the tests without a cluster are thorough,
+too; at full length some of them go on for much longer.
 """
 
 from __future__ import annotations
