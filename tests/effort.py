@@ -1,20 +1,20 @@
 """
 How hard tests that try many inputs try: quickly on every change, thoroughly in a run of all.
 
-`make unit` and `make quick` are quick. Where an acceptance run is asked for (the variable
-PUMICE_LENGTH is set, as by `make test` and `make e2e`), the tests without a cluster are thorough,
-too; at full length some of them go on for much longer.
+`make unit` and `make quick` are quick. A run of all, by the variable PUMICE_LENGTH, has more time
+for the tests without a cluster, too: some in the short form (`make test`), as much as each of them
+deserves at full length (`make e2e`).
 """
 
 from __future__ import annotations
 
 import os
 
-from tests.acceptance.length import FULL, VARIABLE
+from tests.acceptance.length import FULL, SHORT, VARIABLE
 
-THOROUGH = VARIABLE in os.environ
-ENDURING = os.environ.get(VARIABLE) == FULL.name
-QUICKER = 15
+LENGTH = os.environ.get(VARIABLE)
+#: by how much fewer examples there are than at full length, and how many steps are left out
+FEWER = {FULL.name: 1, SHORT.name: 3}.get(LENGTH or "", 15)
 LEAST = 5
 
 
@@ -22,13 +22,13 @@ def examples(thorough: int, enduring: int | None = None) -> int:
     """
     Return how many examples a property is tried on.
 
-    `thorough` is the number of a whole run, `enduring` that of one at full length.
+    `thorough` is the number at full length, unless it is `enduring` there.
     """
-    if ENDURING and enduring is not None:
+    if FULL.name == LENGTH and enduring is not None:
         return enduring
-    return thorough if THOROUGH else max(thorough // QUICKER, LEAST)
+    return max(thorough // FEWER, min(thorough, LEAST))
 
 
 def stride(quick: int) -> int:
-    """Return every how many steps one is tried: each in a whole run, else each `quick`-th."""
-    return 1 if THOROUGH else quick
+    """Return every how many steps one is tried: each at full length, else each `quick`-th."""
+    return {FULL.name: 1, SHORT.name: max(quick // 4, 1)}.get(LENGTH or "", quick)
