@@ -22,8 +22,10 @@ import pytest
 from pumice.local.build import binaries
 from pumice.local.cluster import Cluster, Layout
 from pumice.local.processes import Processes
+from pumice.local.services import Webhooks
 from tests.acceptance.bed import Bed
 from tests.acceptance.length import Length, chosen_length
+from tests.acceptance.replicas import Replicas
 
 LOG_LINES = 25
 
@@ -68,9 +70,16 @@ def configuration() -> str:
 
 
 @pytest.fixture(scope="module")
+def has_webhooks() -> bool:
+    """Whether the webhooks run."""
+    return False
+
+
+@pytest.fixture(scope="module")
 def cluster(
     layout: Layout,
     configuration: str,
+    has_webhooks: bool,
     binary_directory: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Cluster]:
@@ -80,7 +89,12 @@ def cluster(
     if file:
         file.write_text(configuration)
     with Cluster(
-        directory, nodes=0, audit_level="RequestResponse", configuration=file, layout=layout
+        directory,
+        nodes=0,
+        audit_level="RequestResponse",
+        configuration=file,
+        layout=layout,
+        webhooks=has_webhooks,
     ) as running:
         yield running
 
@@ -101,6 +115,21 @@ def bed(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Bed]:
             view.stop()
         else:
             view.close()
+
+
+@pytest.fixture
+def webhooks(cluster: Cluster) -> Iterator[Webhooks]:
+    """The webhooks' service; it runs again afterwards, whatever the test did to it."""
+    assert cluster.webhooks is not None
+    yield cluster.webhooks
+    cluster.webhooks.start()
+
+
+@pytest.fixture
+def replicas(bed: Bed) -> Iterator[Replicas]:
+    """Two replicas of the controllers in place of the one."""
+    with Replicas(bed) as made:
+        yield made
 
 
 @pytest.hookimpl(wrapper=True)

@@ -22,25 +22,10 @@ import msgspec
 from tests.acceptance.bed import Bed
 from tests.acceptance.cards import held
 from tests.acceptance.objects import Object, a_pod
+from tests.cases.configuration import STOCK
 from tests.deviceplugin import DevicePlugins
 
-CONFIGURATION: Final = """
-actions: "enqueue, allocate, backfill"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-    enablePreemptable: false
-  - name: conformance
-- plugins:
-  - name: overcommit
-  - name: drf
-    enablePreemptable: false
-  - name: predicates
-  - name: proportion
-  - name: nodeorder
-  - name: binpack
-  - name: deviceshare
+CONFIGURATION: Final = f"""{STOCK}  - name: deviceshare
     arguments:
       deviceshare.VGPUEnable: true
       deviceshare.SchedulePolicy: binpack

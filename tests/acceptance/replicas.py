@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from typing import Self
 
 from pumice.core import names
 from pumice.local.watching import Watched
@@ -41,6 +42,12 @@ class Replicas:
         self.holders = {self.holder: FIRST}
         elsewhere = f"--healthz=127.0.0.1:{bed.plane.ports.claim()}"
         self.processes.start(SECOND, [*argv, elsewhere], env)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     @property
     def holder(self) -> str:

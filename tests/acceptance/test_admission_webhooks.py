@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from pumice.local.cluster import Cluster
 from tests.acceptance.admission import (
     KINDS,
     create_examples,
@@ -24,10 +20,9 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")
-def cluster(binary_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster with the webhooks."""
-    with Cluster(tmp_path_factory.mktemp("cluster"), nodes=0, webhooks=True) as running:
-        yield running
+def has_webhooks() -> bool:
+    """Jobs, queues and PodGroups meet the webhooks."""
+    return True
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 
 import pytest
 
@@ -17,15 +16,6 @@ pytestmark = pytest.mark.cluster
 
 COMMANDS = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
 JOBS_AT_A_TIME = 5
-
-
-@pytest.fixture
-def replicas(bed: Bed) -> Iterator[Replicas]:
-    made = Replicas(bed)
-    try:
-        yield made
-    finally:
-        made.stop()
 
 
 def test_work_goes_on_when_the_leader_is_killed(

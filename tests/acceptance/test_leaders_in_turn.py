@@ -32,11 +32,8 @@ PATIENCE_S = 60.0
 @pytest.fixture
 def replicas(bed: Bed) -> Iterator[Replicas]:
     env = {hasty.SINCE: str(time.time()), hasty.SPEED: str(SPEED)}
-    made = Replicas(bed, [str(Path(hasty.__file__))], env)
-    try:
+    with Replicas(bed, [str(Path(hasty.__file__))], env) as made:
         yield made
-    finally:
-        made.stop()
 
 
 def test_nothing_is_missed_and_nothing_doubled(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from time import monotonic
 
 import msgspec
@@ -23,7 +22,6 @@ from tests.acceptance.objects import (
     a_queue,
     a_task,
 )
-from tests.acceptance.replicas import Replicas
 from tests.acceptance.trail import Write
 
 pytestmark = pytest.mark.cluster
@@ -68,15 +66,6 @@ class Log:
             ),
             *(f"event {seen.object['reason']}: {seen.object['message']}" for seen in events),
         ]
-
-
-@pytest.fixture
-def replicas(bed: Bed) -> Iterator[Replicas]:
-    made = Replicas(bed)
-    try:
-        yield made
-    finally:
-        made.stop()
 
 
 @pytest.mark.usefixtures("replicas")
