@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import admission, cards, controllers, decisions, growth, large, paths
-from benchmarks.figures import table, write
+from benchmarks.figures import Figure, table, write
 
-PARTS = ("decisions", "cards", "growth", "controllers", "admission", "paths", "large")
+Say = Callable[[str], None]
+PARTS: dict[str, tuple[str, Callable[[Say], list[Figure]]]] = {
+    "decisions": ("decisions of the engine", lambda say: decisions.measure()),
+    "cards": ("pods on cards", lambda say: cards.measure()),
+    "growth": ("sessions and memory on growing clusters", lambda say: growth.measure()),
+    "controllers": ("controllers beside many pods", lambda say: controllers.measure()),
+    "admission": ("what admission costs", admission.measure),
+    "paths": ("paths on a real control plane with 1,000 simulated nodes", paths.measure),
+    "large": ("a Job of 5,000 pods on 1,000 simulated nodes", large.measure),
+}
 
 
 def main() -> None:
@@ -24,27 +34,10 @@ def main() -> None:
         print(f"[{time.monotonic() - began:6.1f} s] {text}", flush=True)
 
     figures = []
-    if args.only in (None, "decisions"):
-        say("decisions of the engine ...")
-        figures += decisions.measure()
-    if args.only in (None, "cards"):
-        say("pods on cards ...")
-        figures += cards.measure()
-    if args.only in (None, "growth"):
-        say("sessions and memory on growing clusters ...")
-        figures += growth.measure()
-    if args.only in (None, "controllers"):
-        say("controllers beside many pods ...")
-        figures += controllers.measure()
-    if args.only in (None, "admission"):
-        say("what admission costs ...")
-        figures += admission.measure(say)
-    if args.only in (None, "paths"):
-        say("paths on a real control plane with 1,000 simulated nodes ...")
-        figures += paths.measure(say)
-    if args.only in (None, "large"):
-        say("a Job of 5,000 pods on 1,000 simulated nodes ...")
-        figures += large.measure(say)
+    for name, (what, measure) in PARTS.items():
+        if args.only in (None, name):
+            say(f"{what} ...")
+            figures += measure(say)
     say("done\n")
     print(table(figures))
     write(figures, args.output)

@@ -97,7 +97,7 @@ class Engine:
     #: when the loop last went round, in monotonic seconds
     turned: float = 0.0
     #: the longest wait for a change
-    _rest_s: float = 0.0
+    _rest_s: float = PERIOD_S
     _awake: asyncio.Event = field(default_factory=asyncio.Event)
     _alarm: asyncio.TimerHandle | None = None
     _stale: bool = False
@@ -118,7 +118,7 @@ class Engine:
         while True:
             try:
                 # Not wait_for: in Python 3.11 a cancellation can get lost in it.
-                async with asyncio.timeout(self._rest_s or PERIOD_S):
+                async with asyncio.timeout(self._rest_s):
                     await self._awake.wait()
                 await asyncio.sleep(DEBOUNCE_S)
             except TimeoutError:

@@ -2,9 +2,8 @@
 From a request to an action: who decides, and in which order.
 
 An order (a Command, a delayed action that came due, a restart that was broken off) is obeyed at
-once. A pod's end is judged by
-the policies of its task, then by those of the Job; the first that matches decides. Requests about
-a Job or pods that are no more lead to a plain sync.
+once. A pod's end is judged by the policies of its task, then by those of the Job; the first that
+matches decides. Requests about a Job or pods that are no more lead to a plain sync.
 """
 
 from __future__ import annotations
