@@ -23,7 +23,7 @@ demo: controlplane ## Show two gangs sharing a cluster, in under a minute
 
 .PHONY: test
 test: controlplane ## Unit tests, and the acceptance tests in their short form
-	@PUMICE_LENGTH=short $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
+	@PUMICE_LENGTH=short $(BIN)/python -m pytest -n 4 --dist loadscope --no-loadscope-reorder
 
 .PHONY: unit
 unit: $(INSTALLED) ## Unit tests, in a quarter of a minute

@@ -14,7 +14,7 @@ from tests.acceptance.length import FULL, SHORT, VARIABLE
 
 LENGTH = os.environ.get(VARIABLE)
 #: by how much fewer examples there are than at full length, and how many steps are left out
-FEWER = {FULL.name: 1, SHORT.name: 3}.get(LENGTH or "", 15)
+FEWER = {FULL.name: 1, SHORT.name: 6}.get(LENGTH or "", 15)
 LEAST = 5
 
 
