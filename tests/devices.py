@@ -16,7 +16,7 @@ def register(*cards: str) -> str:
     """
     Return a registration of cards, each `uuid [memory=24576] [slots=10] [type=..] [mode=..]`.
 
-    The word `sick` makes a card unhealthy.
+    The word `sick` makes a card unhealthy; with `numa=..` it is registered in HAMi's form.
     """
     return "".join(_card(text) for text in cards)
 
@@ -27,6 +27,8 @@ def _card(text: str) -> str:
     healthy = "false" if "sick" in words else "true"
     memory, slots = said.get("memory", "24576"), said.get("slots", "10")
     card, mode = said.get("type", "NVIDIA-Generic"), said.get("mode", "hami-core")
+    if "numa" in said:
+        return f"{uuid},{slots},{memory},100,{card},{said['numa']},{healthy},0,{mode}:"
     return f"{uuid},{slots},{memory},{card},{healthy},{mode}:"
 
 

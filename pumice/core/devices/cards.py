@@ -2,8 +2,9 @@
 Cards: what a node has to share, as its device plugins registered it.
 
 vGPU cards stand in an annotation, each with a uuid, how many pods may share it, its memory, its
-type, whether it is healthy, and how it is shared. The older GPU sharing says only how many cards
-there are and how much memory they have together; there a card is known by its index.
+type, whether it is healthy, and how it is shared; where it is in HAMi's form, also with the NUMA
+node that the card is at. The older GPU sharing says only how many cards there are and how much
+memory they have together; there a card is known by its index.
 
 What makes a card different from another one in the eyes of whoever chooses is its `Make`; nodes
 whose cards are of the same makes are looked at as one.
@@ -22,13 +23,15 @@ from pumice.core.devices.mig import KNOWN, Geometry, Known, geometry_of
 
 Pool = Literal["vgpu", "gpu"]
 MIG = "mig"
+NO_NUMA = -1
+HAMI_FIELDS = 7
 DEFAULT_MODE = "hami-core"
 UNLIMITED = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Make:
-    """All of a card that decides who fits on it."""
+    """All of a card that decides who fits on it, and who rather not."""
 
     slots: int
     memory: int
@@ -37,6 +40,8 @@ class Make:
     mode: str = ""
     #: of a card that is cut into instances
     geometry: Geometry = ()
+    #: NO_NUMA where the registration does not say
+    numa: int = NO_NUMA
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +98,24 @@ def registered(text: str, faults: list[str], known: Known = KNOWN) -> Offer:
 
 
 def _card(entry: str, known: Known) -> tuple[str, Make]:
-    """Return uuid and make of `uuid,count,memory,type,health,mode`; the mode is optional."""
+    """
+    Return uuid and make of `uuid,count,memory,type,health,mode`, of which the mode is optional.
+
+    HAMi's form is `uuid,count,memory,cores,type,numa,health,index,mode`, without the last two in
+    older releases.
+    """
     fields = [field.strip() for field in entry.split(",")]
+    numa = NO_NUMA
+    if len(fields) >= HAMI_FIELDS:
+        numa = int(fields.pop(5))
+        del fields[6:7], fields[3]
     uuid, count, memory, card, health = fields[:5]
     mode = (fields[5:6] or [""])[0] or DEFAULT_MODE
     if not uuid or int(count) < 0 or int(memory) < 0:
         raise ValueError(entry)
     geometry = geometry_of(card, known) if mode == MIG else ()
     healthy = health.lower() in ("true", "1", "t")
-    return uuid, Make(int(count), int(memory), card, healthy, mode, geometry)
+    return uuid, Make(int(count), int(memory), card, healthy, mode, geometry, numa)
 
 
 def _amount(amounts: ResourceList | None, name: str) -> int:

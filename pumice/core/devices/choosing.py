@@ -6,6 +6,15 @@ the policy says in which order they are tried: `binpack` the one with the most m
 `spread` the one with the fewest shares, otherwise the last card first. The older kinds of sharing
 take the first card that will do.
 
+Where cards say at which NUMA node they are, this goes before the policy for pods that ask for
+several. The whole pod gets cards of one NUMA node, if there is one with enough, else each container
+gets cards of as few as can be. Of those with enough, the one with the fewest cards that will do is
+taken, so that others stay whole; among equal ones the policy decides, by the card it puts first.
+All this is a preference: what fits in any way fits.
+
+    node 0: a, b, c, d; node 1: e, f, g, and h, which is full
+    two cards are of node 1, where three will do, four of node 0, and seven all there are
+
 Init containers run before the apps, so what a pod holds of a card is the larger of both. (On cards
 that are cut into instances each container keeps its own.)
 
@@ -14,7 +23,7 @@ All of it works on values: how much of each card is in use, in the order of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -118,7 +127,27 @@ def choose(
 
     `hidden` is a mask of cards that are not to be had.
     """
+    fits = (_serve_all(server, uses) for server in _servers(makes, uses, ask, policy, hidden))
+    return next((fit for fit in fits if fit is not None), None)
+
+
+def _servers(
+    makes: Sequence[Make], uses: Uses, ask: Ask, policy: Policy, hidden: int
+) -> Iterator[_Server]:
+    """Yield who may serve an ask, with the NUMA nodes heeded as far as can be first."""
     server = _Server(makes, hidden, ask, policy)
+    if sum(step.number for step in ask.steps) > 1 and len({make.numa for make in makes}) > 1:
+        if len(ask.steps) > 1:
+            for cards in server.numa_nodes(ask.steps, uses):
+                elsewhere = sum(1 << i for i in range(len(makes)) if i not in cards)
+                yield _Server(makes, hidden | elsewhere, ask, policy)
+        yield _Server(makes, hidden, ask, policy, near=True)
+    yield server
+
+
+def _serve_all(server: _Server, uses: Uses) -> Fit | None:
+    """Return cards for all containers: what runs side by side, then the init containers."""
+    ask, makes = server.ask, server.makes
     beside = after = uses
     for role in ("sidecar", "app", "init"):
         if role == "app":
@@ -163,12 +192,21 @@ def _is_wanted(make: Make, ask: Ask) -> bool:
 
 
 class _Server:
-    """Serves the containers of one ask."""
+    """Serves the containers of one ask; `near` says whether NUMA nodes matter."""
 
-    def __init__(self, makes: Sequence[Make], hidden: int, ask: Ask, policy: Policy) -> None:
-        self._makes = makes
-        self._ask = ask
+    def __init__(
+        self,
+        makes: Sequence[Make],
+        hidden: int,
+        ask: Ask,
+        policy: Policy,
+        *,
+        near: bool = False,
+    ) -> None:
+        self.makes = makes
+        self.ask = ask
         self._policy = policy
+        self._near = near
         self._open = [
             i for i, make in enumerate(makes) if not hidden >> i & 1 and _is_wanted(make, ask)
         ]
@@ -179,7 +217,8 @@ class _Server:
         """Pick cards for one container; return what is in use with them."""
         after = list(uses)
         picks: list[Pick] = []
-        for card in self._in_order(uses):
+        cards = self._nearby(step, uses) if self._near else self._in_order(uses)
+        for card in cards:
             if len(picks) == step.number:
                 break
             pick = self._pick(card, uses[card], step)
@@ -192,8 +231,28 @@ class _Server:
         self.score += sum(self._score(pick, uses[pick.card]) for pick in picks)
         return tuple(after)
 
+    def numa_nodes(self, steps: Sequence[Step], uses: Uses) -> list[list[int]]:
+        """Return the cards that will do for any of the steps by NUMA node, the fewest first."""
+        nodes: dict[int, list[int]] = {}
+        for card in self._in_order(uses):
+            if any(self._pick(card, uses[card], step) for step in steps):
+                nodes.setdefault(self.makes[card].numa, []).append(card)
+        return sorted(nodes.values(), key=len)
+
+    def _nearby(self, step: Step, uses: Uses) -> list[int]:
+        """Return the cards to try for one container: of as few NUMA nodes as can be."""
+        nodes = self.numa_nodes([step], uses)
+        tried: list[int] = []
+        while nodes and len(tried) < step.number:
+            rest = step.number - len(tried)
+            enough = (cards for cards in nodes if len(cards) >= rest)
+            node = next(enough, max(nodes, key=len))
+            nodes.remove(node)
+            tried += node
+        return tried
+
     def _in_order(self, uses: Uses) -> list[int]:
-        if self._ask.kind != "vgpu":
+        if self.ask.kind != "vgpu":
             return self._open
         match self._policy:
             case "binpack":
@@ -204,8 +263,8 @@ class _Server:
 
     def _pick(self, card: int, use: Use, step: Step) -> Pick | None:
         """Return what a container gets of a card, None where there is not enough."""
-        make = self._makes[card]
-        if self._ask.kind == "number":
+        make = self.makes[card]
+        if self.ask.kind == "number":
             return None if use.slots else Pick(card, UNLIMITED, 0)
         memory = step.memory or make.memory * step.percentage // WHOLE
         if use.slots >= make.slots or use.memory + memory > make.memory:
@@ -223,8 +282,8 @@ class _Server:
         return Pick(card, size, step.cores, group, position)
 
     def _score(self, pick: Pick, before: Use) -> float:
-        make = self._makes[pick.card]
-        match self._policy if self._ask.kind == "vgpu" else "":
+        make = self.makes[pick.card]
+        match self._policy if self.ask.kind == "vgpu" else "":
             case "binpack":
                 return 100 * (before.memory + pick.memory) / make.memory if make.memory else 0.0
             case "spread":

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from pumice.core import names
 from pumice.core.api.core import Node
-from pumice.core.devices.cards import Make, Offer, offers_of
+from pumice.core.devices.cards import DEFAULT_MODE, Make, Offer, offers_of, registered
 from pumice.core.devices.mig import geometry_of
 from tests.builders import a_cluster
 from tests.devices import A100, a_gpu_node, a_vgpu_node
@@ -34,6 +38,23 @@ def test_a_registration_of_five_fields_is_shared_by_hami_core() -> None:
 
     assert notes
     assert offer.makes == (Make(10, 24576, "NVIDIA-T4", True, "hami-core"),)
+
+
+HAMI = {
+    "GPU-1,10,24576,100,NVIDIA-T4,1,true:": Make(10, 24576, "NVIDIA-T4", numa=1),
+    "GPU-1,10,24576,100,NVIDIA-T4,0,false,3:": Make(10, 24576, "NVIDIA-T4", healthy=False, numa=0),
+    "GPU-1,10,24576,100,NVIDIA-T4,1,true,3,mps:": Make(10, 24576, "NVIDIA-T4", mode="mps", numa=1),
+}
+
+
+@pytest.mark.parametrize(("text", "want"), HAMI.items())
+def test_registrations_in_the_form_of_hami_tell_the_numa_node(text: str, want: Make) -> None:
+    faults: list[str] = []
+
+    offer = registered(text, faults)
+
+    assert faults == []
+    assert offer == Offer("vgpu", ("GPU-1",), (replace(want, mode=want.mode or DEFAULT_MODE),))
 
 
 def test_a_node_without_the_resources_has_no_cards() -> None:
