@@ -237,6 +237,11 @@ class Model:
         pods = (self.cluster.pods.get(uid) for uid in (entry.holders if entry else ()))
         return max((order_of(p.metadata.annotations or {}) for p in pods if p), default=0)
 
+    def version(self, uid: PodUid) -> str:
+        """Return the resourceVersion of a pod as it was last seen, "" for one that is gone."""
+        pod = self.cluster.pods.get(uid)
+        return pod.metadata.resource_version if pod else ""
+
     def withdraw(self, uid: PodUid) -> None:
         """Take the plan from a pod that is not pinned; the next session makes another one."""
         self.ledger.drop(uid)

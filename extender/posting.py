@@ -10,6 +10,9 @@ failed alone leaves its slot while it waits, and has it again before every young
 server is away, or asks us to come back later, all would fare alike: those that have a slot keep
 it and try again, and no other gang is begun.
 
+A binding with cards also presumes the pod's resourceVersion, so that it is refused once another
+process has taken over (see `fencing`). Where the pod has merely changed it is sent again.
+
 A server that has just started knows nobody and no roles for some seconds. So a binding that is
 forbidden is tried again for `STRANGER_S` before it is refused.
 """
@@ -24,6 +27,7 @@ from itertools import count
 
 from extender.slots import Slots
 from pumice.core.devices.notes import notes_of
+from pumice.core.ids import PodUid
 from pumice.core.ledger import Entry
 from pumice.kube.client import Client
 from pumice.kube.clock import Clock
@@ -59,6 +63,8 @@ class Binding:
     backoff: Backoff
     #: the choice of cards, if any, becomes visible in the same write as the node
     notes: Mapping[str, str]
+    #: the resourceVersion that it presumes, "" for any
+    version: str
     #: since when (monotonic) the server does not let us; None while it does
     forbidden_since: float | None = None
 
@@ -75,11 +81,18 @@ class Poster:
         clock: Clock,
         rng: random.Random | None = None,
         last_order: Callable[[str], int] = lambda node: 0,
+        version: Callable[[PodUid], str] = lambda uid: "",
     ) -> None:
-        """Prepare it; `last_order` tells of a node what stands on its pods from earlier on."""
+        """
+        Prepare it.
+
+        `last_order` tells of a node what stands on its pods from earlier on, and `version` the
+        resourceVersion of a pod as it was last seen.
+        """
         self._client = client
         self._clock = clock
         self._last_order = last_order
+        self._version = version
         self._rng = rng or random.SystemRandom()
         self._slots = Slots(SLOTS)
         self._claims = count()
@@ -90,7 +103,8 @@ class Poster:
         """Bind a pod to a node; return "" once it is, else what is wrong."""
         claim = next(self._claims)
         backoff = Backoff(self._rng, base_s=FIRST_WAIT_S, cap_s=LAST_WAIT_S)
-        binding = Binding(entry, node, backoff, self._notes(entry, node))
+        version = self._version(entry.uid) if entry.cards else ""
+        binding = Binding(entry, node, backoff, self._notes(entry, node), version)
         while True:
             async with self._slots.taken(claim):
                 answer = await self._insist(binding)
@@ -113,7 +127,12 @@ class Poster:
         while True:
             try:
                 await self._client.bind(
-                    entry.namespace, entry.name, node, uid=entry.uid, annotations=binding.notes
+                    entry.namespace,
+                    entry.name,
+                    node,
+                    uid=entry.uid,
+                    resource_version=binding.version,
+                    annotations=binding.notes,
                 )
             except (Disconnected, TooManyRequests) as error:
                 log.info("%s: %s", binding, error)
@@ -122,7 +141,7 @@ class Poster:
                 log.info("%s: %s", binding, error)
                 return None
             except Conflict:
-                return await self._after_conflict(entry, node)
+                return await self._after_conflict(binding)
             except NotFound:
                 return GONE
             except (Unauthorized, Forbidden) as error:
@@ -141,8 +160,9 @@ class Poster:
             binding.forbidden_since = now
         return now - binding.forbidden_since >= STRANGER_S
 
-    async def _after_conflict(self, entry: Entry, node: str) -> str | None:
+    async def _after_conflict(self, binding: Binding) -> str | None:
         """Look where the pod is: a binding that was accepted, its answer lost, also conflicts."""
+        entry = binding.entry
         try:
             pod = await self._client.get(PODS, entry.namespace, entry.name)
         except NotFound:
@@ -151,4 +171,7 @@ class Poster:
             return None
         if pod.metadata.uid != entry.uid or pod.metadata.deletion_timestamp:
             return GONE
-        return "" if pod.spec.node_name == node else REFUSED
+        if not pod.spec.node_name and binding.version not in ("", pod.metadata.resource_version):
+            binding.version = pod.metadata.resource_version
+            return None
+        return "" if pod.spec.node_name == binding.node else REFUSED

@@ -19,6 +19,7 @@ from extender.barrier import NO_ROOM, Barrier
 from extender.configuration import ConfigurationFile
 from extender.engine import Engine
 from extender.evicting import Evictions
+from extender.fencing import fence
 from extender.hot import HotPath
 from extender.loads.polling import Polling
 from extender.logbook import Logbook
@@ -121,7 +122,7 @@ class Service:
         def queue_allows(task: Task) -> bool:
             return within_queue(model.cluster, task)
 
-        post = Poster(client, clock, last_order=model.last_order).post
+        post = Poster(client, clock, last_order=model.last_order, version=model.version).post
         barrier = Barrier(
             model,
             post,
@@ -235,6 +236,7 @@ class Service:
         gc.collect()
         gc.freeze()
         self.model.configure(self.configuration.current)
+        await fence(self.model, self.outbox)
         check_adopted(self.model, self.releases, self.queue_allows)
         self.synced.set()
         log.info("synced: %d pods in the ledger", len(self.model.ledger))

@@ -19,6 +19,7 @@ PLANNED_NODE: Final = "pumice.dev/planned-node"
 RESTART: Final = "pumice.dev/restart"
 EXPECTED_DURATION: Final = "pumice.dev/expected-duration"
 ALLOCATION: Final = "pumice.dev/device-allocation"
+FENCE: Final = "pumice.dev/fence"
 
 # Volcano: who a pod belongs to.
 GROUP_NAME: Final = "scheduling.k8s.io/group-name"

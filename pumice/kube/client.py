@@ -231,10 +231,17 @@ class Client:
         node: str,
         *,
         uid: str,
+        resource_version: str = "",
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """Bind a pod; the annotations are merged into the pod's in the same write."""
+        """
+        Bind a pod; the annotations are merged into the pod's in the same write.
+
+        Raises Conflict where the pod has another uid, or another resourceVersion than one given.
+        """
         meta: Json = {"namespace": namespace, "name": name, "uid": uid}
+        if resource_version:
+            meta["resourceVersion"] = resource_version
         if annotations:
             meta["annotations"] = dict(annotations)
         body = {

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
+from http import HTTPStatus
 
+import aiohttp
 import pytest
 
 from pumice.core import names
@@ -14,6 +17,7 @@ from tests.acceptance.conftest import LAYOUTS as BOTH
 from tests.acceptance.length import FULL, Length, chosen_length
 from tests.acceptance.objects import Object, a_job, a_pod
 from tests.acceptance.parked import behind_proxy
+from tests.acceptance.proxy import FaultProxy
 from tests.acceptance.races import CONFIGURATION, NODE_CARDS, Race, nothing_is_leaked
 from tests.deviceplugin import DevicePlugins
 
@@ -134,8 +138,9 @@ async def test_a_kill_between_choice_and_binding_loses_nothing(bed: Bed, length:
                     await asyncio.wait_for(hold.arrived.wait(), PATIENCE_S)
                     bed.kill("extender")
                     await auditor.killed()
-                    await hold.left.wait()  # what was on its way never arrives
+                    await hold.left.wait()
                 await bed.aside(bed.restart, "extender")
+                assert await arrives(proxy, bound.held) == HTTPStatus.CONFLICT
                 await runs_on_cards_of_its_own(bed, plugins, number)
                 if number >= KEPT:
                     await bed.aside(bed.delete, a_gang(number - KEPT))
@@ -160,10 +165,23 @@ class Nth:
 
     def __init__(self, passed: int) -> None:
         self._left = passed
+        #: the first that was accepted
+        self.held = b""
 
     def __call__(self, body: bytes) -> bool:
+        if not self._left:
+            self.held = body
         self._left -= 1
         return self._left < 0
+
+
+async def arrives(proxy: FaultProxy, binding: bytes) -> int:
+    """Have the API server look at a binding that was kept from it; return its answer's status."""
+    meta = json.loads(binding)["metadata"]
+    url = f"{proxy.url}/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/binding"
+    headers = {"Content-Type": "application/json"}
+    async with aiohttp.request("POST", url, data=binding, headers=headers) as answer:
+        return answer.status
 
 
 async def runs_on_cards_of_its_own(bed: Bed, plugins: DevicePlugins, number: int) -> None:

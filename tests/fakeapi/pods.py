@@ -101,6 +101,11 @@ def bound(pod: Json, binding: Json, now: float) -> Json:
     if uid and uid != meta["uid"]:
         message = f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
         raise conflict("pods", name, message + meta["uid"])
+    version = binding["metadata"].get("resourceVersion")
+    if version and version != meta["resourceVersion"]:
+        message = f"Precondition failed: ResourceVersion in precondition: {version}, "
+        message += f"ResourceVersion in object meta: {meta['resourceVersion']}"
+        raise conflict("pods", name, message)
     what = "pods/binding"
     if meta.get("deletionTimestamp"):
         raise conflict(what, name, f"pod {name} is being deleted, cannot be assigned to a host")

@@ -117,6 +117,17 @@ async def test_binding(server: Server) -> None:
         await client.patch_status(PODS, ns, "p", patch)
 
 
+async def test_a_binding_may_presume_a_version(server: Server) -> None:
+    client, ns = server.client, server.namespace
+    first = (await client.create(PODS, ns, a_pod())).metadata
+    changed = (await client.patch(PODS, ns, "p", LABEL)).metadata
+    with pytest.raises(Conflict) as refused:
+        await client.bind(ns, "p", "n", uid=first.uid, resource_version=first.resource_version)
+    assert f"ResourceVersion in precondition: {first.resource_version}" in str(refused.value)
+
+    await client.bind(ns, "p", "n", uid=first.uid, resource_version=changed.resource_version)
+
+
 async def test_a_pod_without_a_node_goes_at_once(server: Server) -> None:
     client, ns = server.client, server.namespace
     await client.create(PODS, ns, a_pod())

@@ -207,7 +207,8 @@ class Bed:
             self.service = None
             if not kill:
                 await service.stop()
-            for task in tasks:
+            bindings = (t for t in asyncio.all_tasks() if t.get_name().startswith("bind "))
+            for task in (*tasks, *bindings):
                 task.cancel()
         for call in self._open:
             call.cancel()

@@ -18,10 +18,12 @@ from pumice.core import names
 from pumice.core.api.core import Pod
 from pumice.core.ids import PodUid
 from pumice.kube.resources import NODES, PODS
-from tests.adapters.extender.bed import Bed, Json
+from tests.adapters.extender.bed import Bed, Json, KubeScheduler
 from tests.adapters.extender.world import merged
 from tests.deviceplugin import DevicePlugins
 from tests.devices import a_vgpu_node, register, vgpu
+from tests.fakeapi.faults import Call
+from tests.fakeapi.refusals import Refusal
 from tests.fakeapi.store import Entry
 
 CONF = """
@@ -217,6 +219,64 @@ async def test_what_was_chosen_before_a_kill_is_chosen_once_more(conf: str) -> N
                 assert extender.model.cluster.check() == []
 
     assert sorted(plugins.used("n0").values()) == [(1, 12000, 0), (3, 24288, 0)]
+
+
+async def test_what_a_kill_left_on_its_way_binds_nobody_any_more(conf: str) -> None:
+    bed = a_bed("a", "b")
+    bed.gang("g", 1, **asking(20000))
+    bed.pod("s", **STRANGER, **asking(20000))
+    with watched(bed) as plugins:
+        async with bed.scheduler() as scheduler:
+            late = await _sent_before_a_kill(bed, conf, scheduler)
+            scheduler.blind_to = lambda name: True
+            bed.api.fail(500, times=2, path="/pods/g-0")
+            async with bed.extender(conf) as extender:
+                await extender.synced.wait()
+                for binding in late:
+                    with pytest.raises(Refusal) as refused:
+                        bed.api.objects.bind(bed.stored(binding["metadata"]["name"]), binding)
+                    assert refused.value.code == 409
+                scheduler.blind_to = lambda name: False
+                scheduler.start_anew()
+                await bed.until(lambda: len(bed.bound()) == 2)
+
+    assert plugins.used("n0") == {"a-n0": (1, 20000, 0), "b-n0": (1, 20000, 0)}
+
+
+async def _sent_before_a_kill(bed: Bed, conf: str, scheduler: KubeScheduler) -> list[Json]:
+    """Return the bindings that an extender had sent when it was killed, looked at by nobody."""
+    scheduler.node = "n0"
+    bed.away = lambda call: "/binding" in call.path
+    async with bed.extender(conf, kill=True):
+        await bed.until(lambda: len({call.path for call in bed.writes("/binding")}) == 2)
+    bed.away = lambda call: False
+    sent = {call.path: call.body for call in bed.writes("/binding")}
+    return [msgspec.json.decode(body) for body in sent.values()]
+
+
+async def test_what_of_it_is_accepted_just_in_time_is_known(conf: str) -> None:
+    bed = a_bed("a", "b")
+    bed.gang("g", 1, **asking(20000))
+    bed.pod("s", **STRANGER, **asking(20000))
+    with watched(bed) as plugins:
+        async with bed.scheduler() as scheduler:
+            late = await _sent_before_a_kill(bed, conf, scheduler)
+
+            def is_fence(call: Call) -> bool:
+                if names.FENCE.encode() in call.body:
+                    while late:
+                        binding = late.pop()
+                        bed.api.objects.bind(bed.stored(binding["metadata"]["name"]), binding)
+                return False
+
+            bed.away = is_fence
+            async with bed.extender(conf) as extender:
+                await extender.synced.wait()
+                holders = extender.model.cluster.devices.nodes["n0"].holders
+                assert set(holders) == {bed.stored(pod)["metadata"]["uid"] for pod in ("g-0", "s")}
+                assert extender.model.cluster.check() == []
+
+    assert plugins.used("n0") == {"a-n0": (1, 20000, 0), "b-n0": (1, 20000, 0)}
 
 
 async def test_pods_deleted_while_the_extender_is_away_hold_nothing(conf: str) -> None:

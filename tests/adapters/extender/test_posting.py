@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import pytest
 
 from extender.posting import GONE, REFUSED, SLOTS, STRANGER_S, Poster
+from pumice.core.devices.asks import Ask, Step
+from pumice.core.devices.notes import Choice, Slice
 from pumice.core.ids import PodUid
 from pumice.core.ledger import Entry, State
 from pumice.kube.resources import PODS
@@ -23,12 +25,21 @@ class Office:
     api: FakeApi
     clock: ManualClock
     poster: Poster
+    #: the pods' resourceVersions as the extender last saw them
+    versions: dict[PodUid, str]
 
-    def a_pod(self, name: str) -> Entry:
+    def a_pod(self, name: str, cards: Choice | None = None) -> Entry:
         spec = {"containers": [{"name": "c", "image": "i"}]}
         made = self.api.add(PODS, {"metadata": {"name": name}, "spec": spec})
         self.api.calls.clear()
-        return Entry(PodUid(made["metadata"]["uid"]), "default", name, None, State.ARRIVED, 0.0)
+        uid = PodUid(made["metadata"]["uid"])
+        self.versions[uid] = made["metadata"]["resourceVersion"]
+        return Entry(uid, "default", name, None, State.ARRIVED, 0.0, cards=cards)
+
+    def change(self, name: str) -> None:
+        pod = self.api.get(PODS, "default", name)
+        assert pod is not None
+        self.api.store.put(PODS, {**pod, "status": {**pod["status"], "message": "changed"}})
 
     def post(self, entry: Entry, node: str = "n1") -> asyncio.Task[str]:
         return asyncio.create_task(self.poster.post(entry, node), name=f"post {entry.name}")
@@ -47,7 +58,9 @@ async def office() -> AsyncIterator[Office]:
     clock = ManualClock()
     api = FakeApi(clock)
     async with api.client() as client:
-        yield Office(api, clock, Poster(client, clock, random.Random(0)))
+        versions: dict[PodUid, str] = {}
+        poster = Poster(client, clock, random.Random(0), version=versions.__getitem__)
+        yield Office(api, clock, poster, versions)
 
 
 async def test_success_is_what_the_server_accepted(office: Office) -> None:
@@ -75,6 +88,21 @@ async def test_a_pod_on_another_node_is_not_bound(office: Office) -> None:
     pod = office.a_pod("a")
     await office.post(pod, "n2")
     assert await office.post(pod, "n1") == REFUSED
+
+
+CARDS = Choice(Ask("vgpu", (Step(0, 1, 100),)), ((Slice("GPU-1", 100),),))
+
+
+@pytest.mark.parametrize(("cards", "sent"), [(None, 1), (CARDS, 2)], ids=["no cards", "cards"])
+async def test_a_binding_with_cards_is_of_the_pod_as_it_is_now(
+    office: Office, cards: Choice | None, sent: int
+) -> None:
+    pod = office.a_pod("a", cards)
+    office.change("a")
+    task = office.post(pod)
+    await office.clock.advance(1)
+    assert task.result() == ""
+    assert office.sent() == ["a"] * sent
 
 
 async def test_a_pod_that_is_gone_is_not_bound(office: Office) -> None:
