@@ -46,8 +46,10 @@ class DevicePlugins:
     """Those of all nodes; `faults` is to stay empty."""
 
     cards: dict[str, dict[str, Card]] = field(default_factory=dict)
-    #: node -> pod uid -> what its init containers have, and what the others have
-    held: dict[str, dict[str, list[list[Part]]]] = field(default_factory=lambda: defaultdict(dict))
+    #: node -> pod uid -> what each container has, and whether it is over before the next one starts
+    held: dict[str, dict[str, list[tuple[bool, list[Part]]]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
     faults: list[str] = field(default_factory=list)
     #: pods that came with cards, ever
     served: int = 0
@@ -83,8 +85,8 @@ class DevicePlugins:
     def used(self, node: str) -> dict[str, tuple[int, int, int]]:
         """Return what of each card is handed out: shares, memory, compute."""
         sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
-        for phases in self.held[node].values():
-            for card, amounts in _largest(phases).items():
+        for containers in self.held[node].values():
+            for card, amounts in _largest(_phases(containers)).items():
                 for i, amount in enumerate(amounts):
                     sums[card][i] += amount
         return {card: (s[0], s[1], s[2]) for card, s in sums.items()}
@@ -102,9 +104,8 @@ class DevicePlugins:
             return False
         self._check_identity(who, node, meta["uid"], notes)
         self.served += 1
-        inits = sum(asked.get("init", 0) for asked in _asks(body))
-        apps = [part for got in parts[inits:] for part in got]
-        self.held[node][meta["uid"]] = [apps, *parts[:inits]]
+        over = [bool(asked["init"]) for asked in _asks(body)]
+        self.held[node][meta["uid"]] = list(zip(over, parts, strict=True))
         self._check_cards(who, node, {part.card for got in parts for part in got})
         return True
 
@@ -162,7 +163,7 @@ class DevicePlugins:
                 self.faults.append(f"with {who} {sums} are handed out of {card}, which has {has}")
         pods = self.held[node].values()
         instances = [
-            (p.card, p.instance) for held in pods for got in held for p in got if p.instance
+            (p.card, p.instance) for held in pods for _, got in held for p in got if p.instance
         ]
         if len(set(instances)) != len(instances):
             self.faults.append(f"with {who} an instance is handed out twice: {instances}")
@@ -196,6 +197,18 @@ def _part(entry: str) -> Part:
     name, _, memory, cores = entry.split(",")
     card, _, instance = name.partition("[")
     return Part(card, instance, int(memory), int(cores))
+
+
+def _phases(containers: list[tuple[bool, list[Part]]]) -> list[list[Part]]:
+    """Return what there is at a time: by each init container beside the sidecars, then by all."""
+    phases: list[list[Part]] = []
+    staying: list[Part] = []
+    for is_init, parts in containers:
+        if is_init:
+            phases.append([*staying, *parts])
+        else:
+            staying = [*staying, *parts]
+    return [*phases, staying]
 
 
 def _largest(phases: list[list[Part]]) -> dict[str, tuple[int, int, int]]:

@@ -62,9 +62,16 @@ def _card_node(name: str, cards: tuple[str, ...]) -> Object:
 
 def sharing(number: int = 1, memory: int = 0, cores: int = 0, percentage: int = 0) -> Object:
     """Return the part of a pod's spec by which its one container asks for cards."""
+    return {"containers": [asking("main", number, memory, cores, percentage)]}
+
+
+def asking(
+    name: str, number: int = 1, memory: int = 0, cores: int = 0, percentage: int = 0
+) -> Object:
+    """Return a container that asks for cards."""
     asked = vgpu(number, memory, cores, percentage)
     resources = {"requests": {"cpu": "100m", **asked}, "limits": asked}
-    return {"containers": [{"name": "main", "image": "busybox", "resources": resources}]}
+    return {"name": name, "image": "busybox", "resources": resources}
 
 
 @contextmanager

@@ -12,7 +12,14 @@ import pytest
 
 from pumice.core import names
 from tests.acceptance.bed import Bed
-from tests.acceptance.cards import card_nodes, change_cards, device_plugins, held, sharing
+from tests.acceptance.cards import (
+    asking,
+    card_nodes,
+    change_cards,
+    device_plugins,
+    held,
+    sharing,
+)
 from tests.acceptance.conftest import LAYOUTS as BOTH
 from tests.acceptance.length import FULL, Length, chosen_length
 from tests.acceptance.objects import Object, a_job, a_pod
@@ -87,6 +94,56 @@ async def test_percentages_are_of_cards_of_unlike_size(bed: Bed) -> None:
             "gpu-0-small": (2, 16384, 0),
             "gpu-0-odd": (2, 998, 0),
         }
+
+
+async def test_each_container_gets_what_it_asks_for(bed: Bed) -> None:
+    (node,) = card_nodes(bed, 1, "a", "b", "c")
+    plain = {"name": "plain", "image": "busybox"}
+    containers = [asking("half", memory=MEMORY // 2), plain, asking("quarter", memory=MEMORY // 4)]
+    with device_plugins(bed) as plugins:
+        async with bed.auditor() as auditor:
+            bed.create(a_job("gang", replicas=4, min_available=4, containers=containers))
+            await bed.until(lambda: plugins.served == 4, PATIENCE_S, "all have their cards")
+            await auditor.finish()
+        assert {(memory, cores) for _, memory, cores in plugins.used(node).values()} == {
+            (MEMORY, 0)
+        }
+
+
+async def test_init_containers_have_cards_before_the_others_and_sidecars_beside_them(
+    bed: Bed,
+) -> None:
+    (node,) = card_nodes(bed, 1, "a", "b")
+    sidecar = {**asking("sidecar", memory=MEMORY // 4), "restartPolicy": "Always"}
+    init = [sidecar, asking("init", memory=MEMORY // 4 * 3)]
+    pods = [a_pod(f"pod-{i}", initContainers=init, **sharing(memory=MEMORY // 2)) for i in range(3)]
+    with device_plugins(bed) as plugins:
+        async with bed.auditor() as auditor:
+            bed.create(*pods)
+            await bed.until(lambda: plugins.served == 2, PATIENCE_S, "two have a card each")
+            assert set(plugins.used(node).values()) == {(2, MEMORY, 0)}
+            await bed.until(lambda: len(running(bed, pods)) == 2, PATIENCE_S, "they run")
+            await bed.aside(bed.end, *running(bed, pods)[:1])
+            await bed.until(lambda: plugins.served == 3, PATIENCE_S, "the last has its card")
+            await auditor.finish()
+
+
+def running(bed: Bed, pods: list[Object]) -> list[Object]:
+    """Return those of the pods that run."""
+    found = (bed.pod(pod["metadata"]["name"]) for pod in pods)
+    return [pod for pod in found if pod and pod["status"].get("phase") == "Running"]
+
+
+async def test_two_cards_for_one_pod_are_at_one_numa_node(bed: Bed) -> None:
+    (node,) = card_nodes(bed, 1, "a numa=0", "b numa=1", "c numa=0", "d numa=1")
+    with device_plugins(bed) as plugins:
+        async with bed.auditor() as auditor:
+            bed.create(a_pod("one", **sharing()))
+            await bed.until(lambda: plugins.served == 1, PATIENCE_S, "one card is in use")
+            bed.create(a_pod("two", **sharing(2)))
+            await bed.until(lambda: plugins.served == 2, PATIENCE_S, "two more are")
+            await auditor.finish()
+        assert set(plugins.used(node)) == {f"{node}-{card}" for card in "abd"}
 
 
 async def test_a_sick_card_keeps_its_pods_and_takes_no_more(bed: Bed) -> None:
