@@ -19,7 +19,12 @@ Json = Mapping[str, Any]
 DOMAIN = "volcano.sh/"
 OWN_ID = "pumice.dev/device-allocation"
 THOUSANDS = {"k": 1000, "M": 1000**2, "G": 1000**3}
-HANDED_OUT = {f"{DOMAIN}bind-phase": "success", f"{DOMAIN}devices-to-allocate": ""}
+END_OF_TIME = (1 << 64) - 1
+HANDED_OUT = {
+    f"{DOMAIN}bind-phase": "success",
+    f"{DOMAIN}devices-to-allocate": "",
+    f"{DOMAIN}vgpu-time": str(END_OF_TIME),
+}
 """What a plugin writes on a pod once it has given it its vGPU cards."""
 
 
@@ -148,7 +153,9 @@ class DevicePlugins:
         if not allocation or self._allocations.setdefault(allocation, uid) != uid:
             self.faults.append(f"{who} has the allocation {allocation!r} of another pod")
         time = notes.get(f"{DOMAIN}vgpu-time") or notes.get(f"{DOMAIN}predicate-time", "")
-        if not time or time in {self._times[other] for other in self.held[node]}:
+        if not time.isdigit() or int(time) >= END_OF_TIME:
+            self.faults.append(f"{who} has {time!r}, which is no time")
+        if time in {self._times[other] for other in self.held[node]}:
             self.faults.append(f"{who} has the time {time!r} of another pod")
         self._times[uid] = time
 

@@ -26,6 +26,8 @@ from pumice.core.devices.choosing import NOTHING, Fit, Use
 
 VENDOR: Final = "NVIDIA"
 ALLOCATING: Final = "allocating"
+HANDED_OUT: Final = (1 << 64) - 1
+"""What device plugins put in the place of the time of a pod that has been served."""
 _INSTANCE: Final = re.compile(r"(?P<card>.*)\[(?P<group>.*)-(?P<position>\d+)\]")
 
 
@@ -133,11 +135,12 @@ def notes_of(choice: Choice, uid: str, node: str, now: float, order: int) -> dic
 
 
 def order_of(notes: Mapping[str, str]) -> int:
-    """Return the `order` of the choice that stands on a pod, 0 where there is none."""
+    """Return the `order` of the choice on a pod, 0 without one or where it has been handed out."""
     try:
-        return int(notes.get(names.VGPU_TIME, 0))
+        order = int(notes.get(names.VGPU_TIME, 0))
     except ValueError:
         return 0
+    return order if order < HANDED_OUT else 0
 
 
 def _written(part: Slice) -> str:

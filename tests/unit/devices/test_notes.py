@@ -7,7 +7,7 @@ import pytest
 from pumice.core import names
 from pumice.core.devices.asks import Ask, Step
 from pumice.core.devices.cards import UNLIMITED
-from pumice.core.devices.notes import Choice, Slice, choice_of, notes_of
+from pumice.core.devices.notes import Choice, Slice, choice_of, notes_of, order_of
 
 TWO = Ask("vgpu", (Step(0, 2, 100, cores=30), Step(2, 1, 50)), places=3)
 CHOICE = Choice(
@@ -34,6 +34,19 @@ def test_vgpu_annotations() -> None:
         "volcano.sh/bind-phase": "allocating",
         "volcano.sh/bind-time": "1000",
     }
+
+
+ORDERS = {
+    "a choice": ("1003", 1003),
+    "none": (None, 0),
+    "no number": ("soon", 0),
+    "a pod that has been served": ("18446744073709551615", 0),
+}
+
+
+@pytest.mark.parametrize(("time", "want"), ORDERS.values(), ids=ORDERS.keys())
+def test_orders(time: str | None, want: int) -> None:
+    assert order_of({} if time is None else {"volcano.sh/vgpu-time": time}) == want
 
 
 def test_gpu_annotations() -> None:
