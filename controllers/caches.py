@@ -24,6 +24,7 @@ from pumice.core.api.core import Pod, PriorityClass
 from pumice.core.api.cron import CronJob
 from pumice.core.api.flow import JobFlow, JobTemplate
 from pumice.core.api.scheduling import PodGroup, Queue
+from pumice.core.api.storage import PersistentVolumeClaim
 from pumice.core.api.topology import HyperNode
 from pumice.core.jobs.types import ObjectKind
 from pumice.core.names import JOB_NAME, NAMESPACE
@@ -34,7 +35,6 @@ from pumice.kube.informer import Deleted, Event, Informer, Updated
 from pumice.kube.resources import (
     ConfigMap,
     Object,
-    PersistentVolumeClaim,
     Plain,
     ReplicaSet,
     Resource,

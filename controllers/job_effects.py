@@ -29,6 +29,7 @@ from pumice.core import names
 from pumice.core.api.batch import Job
 from pumice.core.api.core import Pod
 from pumice.core.api.scheduling import PodGroup
+from pumice.core.api.storage import PersistentVolumeClaim
 from pumice.core.jobs import types as t
 from pumice.core.jobs.difference import difference
 from pumice.core.jobs.membership import restart_notes
@@ -48,7 +49,7 @@ from pumice.kube.errors import (
     Unauthorized,
 )
 from pumice.kube.patches import MergePatch
-from pumice.kube.resources import PersistentVolumeClaim, Resource
+from pumice.kube.resources import Resource
 
 IN_FLIGHT = 50
 """Requests of all Jobs together that wait for their answers, at most."""

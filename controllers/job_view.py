@@ -18,10 +18,11 @@ from pumice.core.admission.jobs import defaults
 from pumice.core.api.batch import Job
 from pumice.core.api.core import Pod
 from pumice.core.api.scheduling import PodGroup
+from pumice.core.api.storage import PersistentVolumeClaim
 from pumice.core.jobs import membership as m
 from pumice.core.jobs import state, volumes
 from pumice.core.jobs.types import MAX_PODS, ObjectKey, ObjectKind, Observed, Owned
-from pumice.kube.resources import PersistentVolumeClaim, Plain
+from pumice.kube.resources import Plain
 
 
 class JobView:

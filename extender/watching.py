@@ -11,7 +11,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from extender.model import Model, Urgency
 from extender.optional import OptionalWatch, OptionalWatches, everything
@@ -29,7 +29,11 @@ from pumice.kube.errors import ApiError
 from pumice.kube.informer import Added, Deleted, Event, Informer, Updated
 from pumice.kube.resources import (
     BUDGETS,
+    CLAIMS,
     CONFIG_MAPS,
+    CSI_CAPACITIES,
+    CSI_DRIVERS,
+    CSI_NODES,
     HYPERNODES,
     NODES,
     NUMA_TOPOLOGIES,
@@ -38,9 +42,14 @@ from pumice.kube.resources import (
     PRIORITY_CLASSES,
     QUEUES,
     QUOTAS,
+    STORAGE_CLASSES,
+    VOLUMES,
     ConfigMap,
+    Object,
     Resource,
 )
+
+T = TypeVar("T", bound=Object)
 
 
 def _nothing(_: Any) -> None:
@@ -76,6 +85,7 @@ class Watching:
     ) -> Watching:
         """Make the informers that feed `model`; `wake` is told how soon a change is to be seen."""
         cluster = model.cluster
+        storage = cluster.inputs.storage
 
         def pod(event: Event[Pod, None]) -> None:
             match event:
@@ -150,6 +160,17 @@ class Watching:
                     cluster.inputs.numa.pop(key, None)
             wake(Urgency.LATER)
 
+        def stored(objects: dict[str, T]) -> Callable[[Event[T, None]], None]:
+            def handle(event: Event[T, None]) -> None:
+                match event:
+                    case Added(key, obj) | Updated(key, obj, _):
+                        objects[key] = obj
+                    case Deleted(key, _, _):
+                        objects.pop(key, None)
+                wake(Urgency.NOW if cluster.claimants else Urgency.NEVER)
+
+            return handle
+
         def device_config(event: Event[ConfigMap, None]) -> None:
             match event:
                 case Added(key, obj) | Updated(key, obj, _):
@@ -188,6 +209,13 @@ class Watching:
                 [
                     # Whatever is configured: Jobs may ask for a topology.
                     optional(HYPERNODES, None, hypernode),
+                    # Whatever is configured: how a pod is released depends on its claims.
+                    optional(CLAIMS, None, stored(storage.claims)),
+                    optional(VOLUMES, None, stored(storage.volumes)),
+                    optional(STORAGE_CLASSES, None, stored(storage.classes)),
+                    optional(CSI_NODES, "predicates", stored(storage.csi_nodes)),
+                    optional(CSI_DRIVERS, "predicates", stored(storage.drivers)),
+                    optional(CSI_CAPACITIES, "predicates", stored(storage.capacities)),
                     optional(QUOTAS, "resourcequota", quota),
                     optional(NUMA_TOPOLOGIES, "numa-aware", numa),
                     optional(CONFIG_MAPS, "deviceshare", device_config, of_geometries),

@@ -81,6 +81,9 @@ class Cluster:
         #: members of groups that do not exist (yet)
         self._orphans: dict[JobKey, dict[PodUid, Task]] = {}
         self._assumed: dict[PodUid, str] = {}
+        #: the pods that mount claims, and those of them that have no node
+        self._mounting: dict[PodUid, Task] = {}
+        self._claimants: set[PodUid] = set()
         #: the cards of nodes, and what was chosen of them for pods that are not seen bound yet
         self.devices = Devices()
         self._geometries: Known = KNOWN
@@ -118,6 +121,11 @@ class Cluster:
     def task_classes(self) -> int:
         """How many kinds of tasks are in use."""
         return len(self._source.classes)
+
+    @property
+    def claimants(self) -> Collection[PodUid]:
+        """Return the waiting pods that mount claims."""
+        return self._claimants
 
     def task(self, uid: PodUid) -> Task | None:
         """Return the task of a pod, with its assumed node if it has one."""
@@ -238,8 +246,12 @@ class Cluster:
             old = None
         if task is None:
             self.devices.release(uid)
+            self._mounting.pop(uid, None)
+            self._claimants.discard(uid)
             return
         task = self._tasks[uid] = self._join(task)
+        if task.claims:
+            self._mount(task)
         self._hold_cards(task)
         if old is not None and old.charges_like(task):
             self._own_residents(task.node)[uid] = task
@@ -247,6 +259,17 @@ class Cluster:
         if old is not None:
             self._uncharge(old)
         self._charge(task)
+
+    def _mount(self, task: Task) -> None:
+        """Take note of a pod that mounts claims; one that is finished mounts none any more."""
+        if task.status & COMPLETED_STATUSES:
+            self._mounting.pop(task.uid, None)
+        else:
+            self._mounting[task.uid] = task
+        if task.status is Status.PENDING:
+            self._claimants.add(task.uid)
+        else:
+            self._claimants.discard(task.uid)
 
     def _hold_cards(self, task: Task) -> None:
         """Let a task hold the cards that were chosen for it, as long as it occupies its node."""
@@ -615,6 +638,7 @@ class Cluster:
             inputs=self.inputs.copy(),
             faults={**self.faults, **odd},
             tree=self.tree,
+            mounting=dict(self._mounting),
             devices=self.devices.share(),
         )
 

@@ -22,6 +22,14 @@ from pumice.core.api.limits import PodDisruptionBudget, ResourceQuota
 from pumice.core.api.meta import ObjectMeta, Struct, Template, Time
 from pumice.core.api.numatopology import Numatopology
 from pumice.core.api.scheduling import PodGroup, Queue
+from pumice.core.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from pumice.core.api.topology import HyperNode
 
 
@@ -92,13 +100,6 @@ class Service(Plain):
     """A service; its specification is passed through."""
 
     spec: Template | None = None
-
-
-class PersistentVolumeClaim(Plain):
-    """A claim; specification and status are passed through."""
-
-    spec: Template | None = None
-    status: Template | None = None
 
 
 class ReplicaSetSpec(Struct):
@@ -192,6 +193,20 @@ CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps", ConfigMap)
 SERVICE_ACCOUNTS = Resource("v1", "ServiceAccount", "serviceaccounts", Plain)
 SECRETS = Resource("v1", "Secret", "secrets", Secret)
 CLAIMS = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims", PersistentVolumeClaim)
+VOLUMES = Resource(
+    "v1", "PersistentVolume", "persistentvolumes", PersistentVolume, namespaced=False
+)
+_STORAGE = "storage.k8s.io/v1"
+STORAGE_CLASSES = Resource(
+    _STORAGE, "StorageClass", "storageclasses", StorageClass, namespaced=False, has_status=False
+)
+CSI_NODES = Resource(_STORAGE, "CSINode", "csinodes", CSINode, namespaced=False, has_status=False)
+CSI_DRIVERS = Resource(
+    _STORAGE, "CSIDriver", "csidrivers", CSIDriver, namespaced=False, has_status=False
+)
+CSI_CAPACITIES = Resource(
+    _STORAGE, "CSIStorageCapacity", "csistoragecapacities", CSIStorageCapacity, has_status=False
+)
 REPLICA_SETS = Resource("apps/v1", "ReplicaSet", "replicasets", ReplicaSet)
 STATEFUL_SETS = Resource("apps/v1", "StatefulSet", "statefulsets", StatefulSet)
 DAEMON_SETS = Resource("apps/v1", "DaemonSet", "daemonsets", Plain)

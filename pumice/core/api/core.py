@@ -146,12 +146,16 @@ class PersistentVolumeClaimSource(Struct):
     claim_name: str = ""
 
 
+class EphemeralVolumeSource(Struct):
+    """A claim that is made for the pod alone; what is in it stands on the claim once it is made."""
+
+
 class Volume(Struct):
     """A volume; only claims matter to placement."""
 
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimSource | None = None
-    ephemeral: dict[str, object] | None = None
+    ephemeral: EphemeralVolumeSource | None = None
 
 
 class PodSpec(Struct):

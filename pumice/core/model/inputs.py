@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pumice.core.api.limits import PodDisruptionBudget, ResourceQuota
 from pumice.core.api.numatopology import Numatopology
 from pumice.core.ids import JobKey
+from pumice.core.model.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,21 @@ class Inputs:
     acted: dict[str, float] = field(default_factory=dict)
     #: as the last session left it
     reservation: Reservation | None = None
+    #: what decides where the volumes of pods can be
+    storage: Storage = field(default_factory=Storage)
 
     def copy(self) -> Inputs:
         """Return inputs of their own; the objects themselves are never changed."""
         quotas = {namespace: dict(named) for namespace, named in self.quotas.items()}
-        numa, loads = dict(self.numa), dict(self.loads)
-        return Inputs(quotas, dict(self.budgets), numa, loads, dict(self.acted), self.reservation)
+        return Inputs(
+            quotas,
+            dict(self.budgets),
+            dict(self.numa),
+            dict(self.loads),
+            dict(self.acted),
+            self.reservation,
+            self.storage.copy(),
+        )
 
     def set_quota(self, quota: ResourceQuota) -> None:
         """Take over a quota as it is now."""

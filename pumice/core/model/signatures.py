@@ -12,7 +12,8 @@ A signature has two parts that are interned by themselves: the `Selection`, what
 a node alone, and the `Presence`, what other pods notice of it once it is somewhere. A pod that
 is bound keeps only its presence: where else it might have gone matters to nobody any more.
 
-Volumes will be a further part of the selection.
+Claims are no part of it: what they mean for a pod changes while the pod stays as it is. Who reads
+them tells pods of one signature apart by what their claims come to.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from pumice.core.model.jobs import JobInfo
 from pumice.core.model.nodes import NodeTable
 from pumice.core.model.population import Headcount
 from pumice.core.model.queues import QueueInfo
+from pumice.core.model.tasks import Task
 from pumice.core.names import DEFAULT_QUEUE
 from pumice.core.resources import Floats
 
@@ -68,5 +69,7 @@ class Snapshot:
     inputs: Inputs = field(default_factory=Inputs)
     #: objects that were left out, and why
     faults: Mapping[str, str] = field(default_factory=dict)
+    #: the pods that mount claims, those of other schedulers and those on nodes among them
+    mounting: Mapping[PodUid, Task] = field(default_factory=dict)
     #: node -> its cards and who holds them, where there are any; not to be changed
     devices: Mapping[str, NodeCards] = field(default_factory=dict)

@@ -26,6 +26,7 @@ import numpy as np
 from pumice.core import names
 from pumice.core.api.core import ContainerStatus, Pod
 from pumice.core.ids import JobKey, PodUid
+from pumice.core.model.claims import Mount, mounts
 from pumice.core.model.signatures import Signature, traits
 from pumice.core.requests import pod_requests
 from pumice.core.resources import Floats, ResourceSpace, is_empty
@@ -137,6 +138,8 @@ class Task:
     priority_class: str = ""
     #: the pod's preemptionPolicy is Never: nothing is evicted for it
     polite: bool = False
+    #: the claims that the pod mounts
+    claims: tuple[Mount, ...] = ()
     #: as it was last seen, for what few plugins ask
     pod: Pod = field(default_factory=Pod, compare=False, repr=False)
 
@@ -182,6 +185,7 @@ class Task:
             self.sub_job,
             self.priority_class,
             self.polite,
+            self.claims,
             self.pod,
         )
 
@@ -236,6 +240,7 @@ class TaskSource:
             sub_job="",
             priority_class=spec.priority_class_name,
             polite=spec.preemption_policy == "Never",
+            claims=mounts(pod),
             pod=pod,
         )
 

@@ -8,14 +8,27 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from extender.model import Model
+from extender.model import Model, Urgency
 from extender.optional import ABSENT_S
 from extender.watching import Watching
 from pumice.core.conf import DEFAULT, Configuration, parse
 from pumice.core.devices.geometries import KEY
 from pumice.core.model.inputs import Inputs
-from pumice.kube.resources import CONFIG_MAPS, NUMA_TOPOLOGIES, QUOTAS
+from pumice.kube.resources import (
+    CLAIMS,
+    CONFIG_MAPS,
+    CSI_CAPACITIES,
+    CSI_DRIVERS,
+    CSI_NODES,
+    NUMA_TOPOLOGIES,
+    QUOTAS,
+    STORAGE_CLASSES,
+    VOLUMES,
+    AnyResource,
+)
+from tests.builders import a_pod
 from tests.fakeapi import FakeApi, ManualClock, settle
+from tests.volumes import a_mounting_pod
 
 QUOTA = {"metadata": {"name": "q"}, "spec": {"hard": {"cpu": "4"}}}
 CPUS = {"metadata": {"name": "n0"}, "spec": {"policies": {"CPUManagerPolicy": "static"}}}
@@ -32,8 +45,9 @@ class Watches:
     def __init__(self, api: FakeApi, clock: ManualClock) -> None:
         self.api, self.clock = api, clock
         self.model = Model(now=clock.monotonic)
+        self.woken: list[Urgency] = []
         client = api.client()
-        self.watching = Watching.of(client, clock, self.model, lambda _: None, lambda _: None)
+        self.watching = Watching.of(client, clock, self.model, self.woken.append, lambda _: None)
 
     @property
     def inputs(self) -> Inputs:
@@ -128,3 +142,42 @@ def sharing(config: str) -> Configuration:
     }
     plugin = {"name": "deviceshare", "arguments": arguments}
     return parse(json.dumps({"actions": "allocate", "tiers": [{"plugins": [plugin]}]}))
+
+
+STORED: dict[AnyResource, tuple[str, str]] = {
+    CLAIMS: ("claims", "ns"),
+    VOLUMES: ("volumes", ""),
+    STORAGE_CLASSES: ("classes", ""),
+    CSI_NODES: ("csi_nodes", ""),
+    CSI_DRIVERS: ("drivers", ""),
+    CSI_CAPACITIES: ("capacities", "ns"),
+}
+
+
+@pytest.mark.parametrize("kind", STORED, ids=str)
+async def test_what_decides_where_volumes_are_is_known(watches: Watches, kind: AnyResource) -> None:
+    known, namespace = STORED[kind]
+    await watches.follow(DEFAULT)
+    stored = watches.api.add(kind, {"metadata": {"name": "x"}}, namespace)
+    await settle()
+    objects = getattr(watches.inputs.storage, known)
+    assert [obj.metadata.name for obj in objects.values()] == ["x"]
+
+    watches.api.objects.delete(kind, stored, {})
+    await settle()
+    assert objects == {}
+
+
+async def test_a_change_of_storage_wakes_where_a_pod_waits_with_claims(watches: Watches) -> None:
+    watches.model.set_pod(a_pod("plain"))
+    watches.model.set_pod(a_mounting_pod("runs", "a", node="n0"))
+    watches.woken.clear()
+    watches.api.add(CLAIMS, {"metadata": {"name": "a"}}, "ns")
+    await settle()
+    assert set(watches.woken) == {Urgency.NEVER}
+
+    watches.model.set_pod(a_mounting_pod("waits", "a"))
+    watches.woken.clear()
+    watches.api.add(VOLUMES, {"metadata": {"name": "v"}})
+    await settle()
+    assert set(watches.woken) == {Urgency.NOW}
