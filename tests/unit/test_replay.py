@@ -42,9 +42,20 @@ from tests.builders import (
     a_pod,
     a_priority_class,
     a_queue,
+    placements,
 )
 from tests.devices import a_card_pod, a_vgpu_node, vgpu
 from tests.effort import examples
+from tests.volumes import (
+    a_capacity,
+    a_claim,
+    a_class,
+    a_csi_node,
+    a_driver,
+    a_mounting_pod,
+    a_volume,
+    store,
+)
 
 TEXT = """\
 actions: "enqueue, allocate, backfill, preempt, reclaim"
@@ -154,6 +165,26 @@ def as_counted(snapshot: Snapshot) -> dict[str, list[tuple[object, ...]]]:
 
 def test_it_decides_the_same() -> None:
     assert again(recorded(a_world(), parse(TEXT))) == []
+
+
+def test_what_decides_where_volumes_are_is_in_the_record() -> None:
+    members = [a_mounting_pod(f"m{i}", f"c{i}", job="gang") for i in range(3)]
+    cluster = store(
+        a_cluster([a_node(f"n{i}") for i in range(4)], a_group("gang", least=3), members),
+        a_class("local"),
+        a_class("made", by="csi"),
+        [a_claim("c0"), a_claim("c1"), a_claim("c2", of="made")],
+        [a_volume("v1", on="n1"), a_volume("v3", on="n3")],
+        [a_driver("csi"), a_capacity("left", "made", "1Gi", **{"kubernetes.io/hostname": "n2"})],
+        a_csi_node("n2", csi=3),
+    )
+    snapshot, conf = cluster.snapshot(), parse(TEXT)
+    plan = run_session(snapshot, conf, NOW, "s1")
+    assert placements(plan) == {"m0": "n1", "m1": "n3", "m2": "n2"}
+
+    text = record(snapshot, conf, [], plan)
+    assert snapshot_of(read(text).seen).inputs == snapshot.inputs
+    assert again(text) == []
 
 
 def a_thousand_jobs() -> Cluster:

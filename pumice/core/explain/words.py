@@ -7,6 +7,7 @@ from typing import Final
 
 from pumice.core.fitness import Cramped
 from pumice.core.plugins.predicates import affinity, nodes, ports, slots, spread
+from pumice.core.plugins.predicates.volumes import binding, usage, zones
 from pumice.core.resources import as_text
 from pumice.core.views import AVOIDED
 
@@ -27,6 +28,13 @@ REFUSALS: Final = {
     affinity.EXISTING_ANTI_AFFINITY: "a pod near that wants none like this one near it",
     spread.SKEWED: "one pod more would spread the pods unevenly",
     spread.NO_DOMAIN: "no label for the domains that the pods are to be spread over",
+    binding.OUT_OF_REACH: "a volume of the pod cannot be reached from there",
+    binding.NOTHING_TO_BIND: "no volume left for a claim of the pod, and none can be made there",
+    binding.TOO_LITTLE: "not enough storage left to make a volume for a claim of the pod",
+    binding.LOST: "a claim of the pod is bound to a volume that does not exist",
+    zones.OTHER_ZONE: "a volume of the pod is in another zone",
+    usage.TOO_MANY: "no more volumes can be attached there",
+    usage.IN_USE: "another pod uses a claim that is for one pod alone",
     OUTSIDE: "too far from where the gang is, or in no HyperNode that it may be in",
     AVOIDED: "kube-scheduler refused a pod of this job there a while ago",
 }

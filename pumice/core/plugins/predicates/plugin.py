@@ -15,6 +15,7 @@ import numpy as np
 
 from pumice.core.conf import Arguments
 from pumice.core.extension import (
+    BatchNodeOrder,
     Code,
     EventHandler,
     LivePredicate,
@@ -30,11 +31,13 @@ from pumice.core.plugins.predicates.nodes import NodeFilter
 from pumice.core.plugins.predicates.ports import refuse_ports
 from pumice.core.plugins.predicates.slots import SLOTS_TAKEN, Slots
 from pumice.core.plugins.predicates.spread import refuse_uneven
+from pumice.core.plugins.predicates.volumes import VolumeFilter, VolumeSwitches
 from pumice.core.session import Session
 
 NAME = "predicates"
 
-Filter = Callable[[Signature, Peers], list[Refusal]]
+Filter = Callable[[TaskClass], list[Refusal]]
+PeerRule = Callable[[Signature, Peers], list[Refusal]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +69,32 @@ class Predicates:
 
     def __init__(self, args: Arguments) -> None:
         self.switches = Switches.parse(args)
+        self.volume_switches = VolumeSwitches.parse(args)
 
     def on_session_open(self, ssn: Session) -> None:
         """Register predicates, pod slots, and what keeps both up to date."""
-        alone = NodeFilter(
+        nodes = NodeFilter(
             ssn.nodes.columns, affinity=self.switches.affinity, taints=self.switches.taints
         )
-        together = PeerFilter(ssn, alone, self.switches)
+        volumes = self._volumes(ssn)
+        alone = StaticFilter(nodes, volumes)
+        together = PeerFilter(ssn, alone, self.switches, volumes)
         slots = Slots(ssn.nodes)
-        ssn.points.predicate[NAME] = lambda cls: verdict(len(ssn.nodes), alone(cls.signature))
+        ssn.points.predicate[NAME] = lambda cls: verdict(len(ssn.nodes), alone(cls))
         ssn.points.live_predicate[NAME] = LivePredicate(together.applies, together.check)
         ssn.points.room[NAME] = Room(Code.UNSCHEDULABLE, SLOTS_TAKEN, slots.free)
         ssn.listen(EventHandler(slots.placed, slots.removed))
+
+    def _volumes(self, ssn: Session) -> VolumeFilter | None:
+        """Register what concerns volumes, where any pod mounts a claim."""
+        if not ssn.snapshot.mounting:
+            return None
+        points, volumes = ssn.points, VolumeFilter(ssn.snapshot, self.volume_switches)
+        points.distinction[NAME] = volumes.mark
+        points.pre_predicate[NAME] = volumes.fault
+        points.batch_node_order[NAME] = BatchNodeOrder(volumes.scores, volumes.score)
+        ssn.listen(EventHandler(volumes.placed, volumes.removed))
+        return volumes
 
     def on_session_close(self, ssn: Session) -> None:
         """Nothing to tell: refusals are part of the tasks' fit errors."""
@@ -91,13 +108,35 @@ def verdict(n: int, refusals: list[Refusal]) -> PredicateResult:
     return PredicateResult(mask, tuple(refusals))
 
 
+class StaticFilter:
+    """The filters that depend on nothing that is placed."""
+
+    def __init__(self, nodes: NodeFilter, volumes: VolumeFilter | None) -> None:
+        self._nodes = nodes
+        self._volumes = volumes
+
+    def __call__(self, cls: TaskClass) -> list[Refusal]:
+        """Return the refusals; a node that is refused for itself is refused for no volume."""
+        refusals = self._nodes(cls.signature)
+        others = self._volumes.refuse(cls) if self._volumes is not None else []
+        if not others:
+            return refusals
+        left = np.ones(others[0].nodes.size, bool)
+        for refusal in refusals:
+            left &= ~refusal.nodes
+        return refusals + [Refusal(r.code, r.message, r.nodes & left) for r in others]
+
+
 class PeerFilter:
     """The filters that depend on other pods."""
 
-    def __init__(self, ssn: Session, alone: NodeFilter, switches: Switches) -> None:
+    def __init__(
+        self, ssn: Session, alone: StaticFilter, switches: Switches, volumes: VolumeFilter | None
+    ) -> None:
         self._ssn = ssn
         self._alone = alone
         self._switches = switches
+        self._volumes = volumes
         self._peers = ssn.peers
         self._repelling: tuple[PodTerm, ...] | None = None
 
@@ -108,6 +147,8 @@ class PeerFilter:
             return True
         if switches.spread and signature.spread:
             return True
+        if self._volumes is not None and self._volumes.is_live(cls):
+            return True
         if not switches.pod_affinity:
             return False
         own = signature.affinity or signature.anti_affinity
@@ -115,13 +156,12 @@ class PeerFilter:
 
     def check(self, cls: TaskClass) -> PredicateResult:
         """Return which nodes take the next task of the class."""
-        peers = self._peers
-        mask, left = peers.columns.all(), peers.columns.all()
-        for refusal in self._alone(cls.signature):
+        mask, left = self._peers.columns.all(), self._peers.columns.all()
+        for refusal in self._alone(cls):
             left &= ~refusal.nodes
         reasons: list[Refusal] = []
         for refuse in self._filters():
-            refusals = refuse(cls.signature, peers)
+            refusals = refuse(cls)
             reasons += [Refusal(r.code, r.message, r.nodes & left) for r in refusals]
             for refusal in refusals:
                 mask &= ~refusal.nodes
@@ -130,13 +170,19 @@ class PeerFilter:
         return PredicateResult(mask, tuple(reasons))
 
     def _filters(self) -> list[Filter]:
-        switches = self._switches
+        switches, volumes = self._switches, self._volumes
         filters: list[tuple[bool, Filter]] = [
-            (switches.ports, refuse_ports),
-            (switches.pod_affinity, refuse_by_affinity),
-            (switches.spread, refuse_uneven),
+            (switches.ports, self._among_peers(refuse_ports)),
+            (switches.pod_affinity, self._among_peers(refuse_by_affinity)),
+            (switches.spread, self._among_peers(refuse_uneven)),
         ]
+        if volumes is not None:
+            filters.insert(2, (True, volumes.refuse_for_usage))
+            filters.append((True, volumes.refuse_for_stock))
         return [refuse for on, refuse in filters if on]
+
+    def _among_peers(self, rule: PeerRule) -> Filter:
+        return lambda cls: rule(cls.signature, self._peers)
 
     def _repelling_terms(self) -> tuple[PodTerm, ...]:
         """Return the anti-affinity terms of pods on nodes and of those that may get there."""
