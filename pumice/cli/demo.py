@@ -92,6 +92,8 @@ class Story:
         nodes = {pod["spec"]["nodeName"] for pod in pods}
         took = time.monotonic() - before
         self.say(f"  {name} is Running: {len(pods)} pods on {len(nodes)} nodes, after {took:.2f} s")
+        # The next session says so of the group, too.
+        self._until(lambda: self._group(name).get("phase") == "Running", f"{name}'s group runs")
 
     def waits(self, name: str) -> None:
         """Wait until a Job says why it waits, and repeat it."""
@@ -116,12 +118,18 @@ class Story:
 
     def reason(self, name: str) -> str:
         """Return what the PodGroup of a Job says of why it waits."""
+        for condition in self._group(name).get("conditions", ()):
+            if condition["type"] == "Unschedulable" and condition["status"] == "True":
+                return str(condition.get("message", ""))
+        return ""
+
+    def _group(self, name: str) -> Object:
+        """Return the status of a Job's PodGroup."""
         for group in self._groups.values():
             if any(owner["name"] == name for owner in group["metadata"].get("ownerReferences", ())):
-                for condition in group.get("status", {}).get("conditions", ()):
-                    if condition["type"] == "Unschedulable" and condition["status"] == "True":
-                        return str(condition.get("message", ""))
-        return ""
+                status: Object = group.get("status", {})
+                return status
+        return {}
 
     def _phase(self, name: str) -> str:
         job = self._jobs.get(f"default/{name}", {})

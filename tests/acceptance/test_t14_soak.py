@@ -26,6 +26,7 @@ pytestmark = pytest.mark.cluster
 PODS_PER_S = 20
 SIZE = 10
 LIVES_S = 3
+SWEEP_EVERY_S = 1.0
 FLAP_EVERY_S = 1.0
 LOOK_EVERY_S = 5.0
 LONG_S = 900.0
@@ -52,7 +53,7 @@ async def test_memory_stays_and_nothing_is_left_over(bed: Bed, length: Length) -
     memory = Memory()
     pages = Pages(bed)
     async with bed.auditor(settle_s=60) as auditor:
-        async with at_once(churn(bed), flapping(bed, node_names), memory.watch(bed)):
+        async with at_once(churn(bed), sweeping(bed), flapping(bed, node_names), memory.watch(bed)):
             await asyncio.sleep(length.soak_s)
         await everything_deleted(bed, pages)
         report = await auditor.finish()
@@ -110,7 +111,7 @@ class Memory:
 
 
 async def churn(bed: Bed) -> None:
-    """Create gangs and single pods of ever other shapes, which end by themselves and go."""
+    """Create gangs and single pods of ever other shapes, which end by themselves."""
     began = monotonic()
     for serial in itertools.count():
         cpu = f"{100 + serial % 400}m"
@@ -125,10 +126,16 @@ async def churn(bed: Bed) -> None:
             job = a_job(f"j{serial}", replicas=SIZE, min_available=SIZE, cpu=cpu, command=command)
             job["spec"]["ttlSecondsAfterFinished"] = 1
             await bed.aside(bed.create, job)
-        ended = "&fieldSelector=status.phase%3DSucceeded"
-        await bed.aside(bed.api.delete, f"{pods_path(bed)}?labelSelector=wave{ended}")
         due = began + (serial + 1) * SIZE / PODS_PER_S
         await asyncio.sleep(max(due - monotonic(), 0))
+
+
+async def sweeping(bed: Bed) -> None:
+    """Delete the single pods that have ended."""
+    ended = "labelSelector=wave&fieldSelector=status.phase%3DSucceeded"
+    while True:
+        await bed.aside(bed.api.delete, f"{pods_path(bed)}?{ended}")
+        await asyncio.sleep(SWEEP_EVERY_S)
 
 
 async def flapping(bed: Bed, names: list[str]) -> None:
