@@ -33,7 +33,7 @@ def check_adopted(model: Model, releases: Releases, within_queue: Callable[[Task
         astray = task.job in scattered
         short = gone or model.cluster.fits(uid, entry.node) or not model.equip(uid, entry.node)
         if astray or short or not within_queue(task):
-            releases.replace(uid, "")
+            releases.replan(uid, "")
             given_up += 1
     return given_up
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from extender.model import Model
 from extender.releases import Releases
 from pumice.core.bounds import Standings, refusal
-from pumice.core.ids import PodUid
+from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import State
 from pumice.core.model.tasks import Task
 from pumice.core.plan import Allocate, Placement, Plan
@@ -46,7 +46,7 @@ def apply_allocations(plan: Plan, model: Model, releases: Releases) -> Applied:
     entered = [(d.job, _apply(d, model, releases, applied)) for d in plan.allocations]
     gangs = [(job, gated) for job, gated in entered if gated]
     for job, gated in sorted(gangs, key=lambda gang: _turn(gang[1], model)):
-        releases.steer(job, _waves(gated, model))
+        releases.steer(job, *_waves(job, gated, model))
     return applied
 
 
@@ -134,10 +134,24 @@ def _enter(
     return ""
 
 
-def _waves(placements: list[Placement], model: Model) -> list[list[PodUid]]:
+def _waves(
+    job: JobKey, placements: list[Placement], model: Model
+) -> tuple[list[list[PodUid]], list[PodUid]]:
+    """Return the pods in the order in which they are to be released, and who must come before."""
     node_of: Mapping[PodUid, str] = {p.uid: p.node for p in placements}
     tasks: list[Task] = [t for p in placements if (t := model.cluster.task(p.uid)) is not None]
-    members = [Member(t.uid, t.cls.signature, t.labels, t.namespace) for t in tasks]
-    if not any(m.signature.affinity or m.signature.spread for m in members):
-        return [[m.uid for m in members]]
-    return waves(members, node_of, model.domain_of, model.surroundings())
+    members = [
+        Member(t.uid, t.cls.signature, t.labels, t.namespace, model.claims(t.pod)) for t in tasks
+    ]
+    settling = model.settling(job)
+    claims = {claim for some in settling.values() for claim in some}
+    alone = model.cluster.jobs[job].min_available <= 1
+    shared = any(claims & m.claims for m in members)
+    # Those of them that have come already are waited for by nobody.
+    after = list(settling) if shared or not alone else []
+    if not any(m.signature.affinity or m.signature.spread or m.claims for m in members):
+        return [[m.uid for m in members]], after
+    ordered = waves(
+        members, node_of, model.domain_of, model.surroundings(), settling=claims, alone=alone
+    )
+    return ordered, after

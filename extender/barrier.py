@@ -18,7 +18,19 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
+from extender.answers import (
+    FAILED,
+    GONE,
+    NO_ROOM,
+    NOT_PLANNED,
+    OTHER_NODE,
+    QUEUE_FULL,
+    REPLACED,
+    SHUTTING_DOWN,
+    SUPERSEDED,
+)
 from extender.model import Model
+from extender.moves import move
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, Entry, State
 from pumice.core.model.jobs import JobInfo
@@ -26,17 +38,6 @@ from pumice.core.model.tasks import Status, Task
 from pumice.core.readiness import job_ready, needs_only_number
 
 log = logging.getLogger(__name__)
-
-NOT_PLANNED = "not planned"
-OTHER_NODE = "planned for another node"
-NO_ROOM = "no room left on the node"
-TOO_FAR = "the node is too far from the rest of the gang"
-QUEUE_FULL = "the queue is at its limit"
-GONE = "the pod is gone"
-REPLACED = "the pod is to be replaced"
-FAILED = "the binding failed"
-SUPERSEDED = "another call for this pod took over"
-SHUTTING_DOWN = "shutting down"
 
 Post = Callable[[Entry, str], Awaitable[str]]
 """Post the binding of an entry to a node; return "" once it is accepted, else what is wrong."""
@@ -110,22 +111,12 @@ class Barrier:
         if entry.arm is Arm.UNGATE and not self.within_queue(task):
             self._withdraw(uid)
             return QUEUE_FULL
-        if entry.node != node:
-            return self._elsewhere(entry, node)
+        if entry.node != node and (why := move(self.model, entry, node, self.wake)):
+            if entry.arm is not Arm.PIN:
+                self._withdraw(uid)
+            return why
         if not self.model.equip(uid, node):
             self.refuse(uid, NO_ROOM)
-            return NO_ROOM
-        return None
-
-    def _elsewhere(self, entry: Entry, node: str) -> str | None:
-        """Accept the node that kube-scheduler took instead, if it has room and is near enough."""
-        if entry.arm is Arm.PIN:
-            return OTHER_NODE
-        if self.model.cluster.strays(entry.uid, node):
-            self._withdraw(entry.uid)
-            return TOO_FAR
-        if self.model.cluster.fits(entry.uid, node) or not self.model.move(entry.uid, node):
-            self._withdraw(entry.uid)
             return NO_ROOM
         return None
 
@@ -173,7 +164,12 @@ class Barrier:
     # --- opening ----------------------------------------------------------------------------
 
     def look(self, uid: PodUid) -> None:
-        """Answer the call of a pod that is gone or is to go; called when the pod changed."""
+        """
+        Answer the call of a pod that is gone or is to go; called when the pod changed.
+
+        Of a pod that kube-scheduler is about to bind elsewhere the charge goes there beforehand.
+        """
+        self._foresee(uid)
         call = self.parked.get(uid)
         if call is None or uid in self.commits:
             return
@@ -183,6 +179,14 @@ class Barrier:
         elif entry.leaving:
             self.model.ledger.lose(uid, self.model.now())
             self._answer(call, REPLACED)
+
+    def _foresee(self, uid: PodUid) -> None:
+        entry = self.model.ledger.get(uid)
+        if entry is None or entry.state is not State.RELEASED or entry.leaving:
+            return
+        if entry.expected not in ("", entry.node):
+            # What is in the way now may not be when the call comes, which is answered by that.
+            move(self.model, entry, entry.expected, self.wake)
 
     def evaluate(self, job: JobKey | None) -> None:
         """Open the barrier of a job, if it is whole; called whenever something about it changed."""

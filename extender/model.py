@@ -23,6 +23,7 @@ from pumice.core.devices.sharing import Sharing
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, Entry, Ledger, PodView, State
 from pumice.core.model.tasks import Status, Task
+from pumice.core.prebinding import unsettled
 from pumice.core.steering import arm_of, group_of, view_of
 from pumice.core.surroundings import Surroundings
 
@@ -264,6 +265,7 @@ class Model:
         """
         if not self.equip(uid, node):
             return False
+        self.ledger.move(uid, node)
         entry = self.ledger.get(uid)
         self.cluster.assume(uid, node, entry.cards if entry else None)
         return True
@@ -277,18 +279,18 @@ class Model:
         if uid in self.pending:
             self.committed.setdefault(node, set()).add(uid)
 
-    def avoid(self, job: JobKey | None, node: str) -> None:
+    def avoid(self, job: JobKey | None, *nodes: str) -> None:
         """
-        Plan nothing of a job on a node until the node changes, or for a while.
+        Plan nothing of a job on some nodes, on each until it changes, or for a while.
 
         Each refusal in a row doubles the while: a job that kube-scheduler wants nowhere comes to
-        rest. Other jobs go on using the node.
+        rest. Other jobs go on using the nodes.
         """
         if job is None:
             return
         row = self.refusals[job] = self.refusals.get(job, 0) + 1
         until = self.now() + min(AVOID_S * 2 ** (row - 1), AVOID_AT_MOST_S)
-        self.avoided.setdefault(job, {})[node] = until
+        self.avoided.setdefault(job, {}).update(dict.fromkeys(nodes, until))
 
     def avoided_nodes(self) -> dict[JobKey, frozenset[str]]:
         """Return the nodes to be avoided at the moment, by job."""
@@ -317,10 +319,21 @@ class Model:
         job = self.cluster.jobs.get(key) if key else None
         # kube-scheduler knows nothing of cards either: it is to try the node that has some first.
         bound = self.cluster.ask(PodUid(pod.metadata.uid)) is not None
+        claims = bool(self.claims(pod))
         if job is None:
-            return arm_of(pod, 1, bound=bound)
+            return arm_of(pod, 1, bound=bound, claims=claims)
         bound = bound or bounds_of(job, self.cluster.tree).hard
-        return arm_of(pod, job.min_available, bound=bound)
+        return arm_of(pod, job.min_available, bound=bound, claims=claims)
+
+    def claims(self, pod: Pod) -> frozenset[str]:
+        """Return the claims that kube-scheduler is to settle for a pod."""
+        return unsettled(pod)
+
+    def settling(self, job: JobKey) -> dict[PodUid, frozenset[str]]:
+        """Return the pods of a job that were let go and have claims to be settled, and those."""
+        gone = [entry.uid for entry in self.ledger.of_job(job) if entry.state is not State.HELD]
+        pods = {uid: pod for uid in gone if (pod := self.cluster.pods.get(uid)) is not None}
+        return {uid: claims for uid, pod in pods.items() if (claims := self.claims(pod))}
 
     def surroundings(self) -> Surroundings:
         """Return what is on nodes as kube-scheduler sees it: not what we alone have put there."""

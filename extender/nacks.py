@@ -5,22 +5,29 @@ A Released pod is refused when its PodScheduled condition differs from what it w
 and this has lasted for `REFUSED_S`: a level, not an edge, since an identical second refusal
 writes nothing and an accepted pod still shows its old condition. A pod that stays silent while
 kube-scheduler goes on with others released after it was missed by that rule, and is refused
-after `SILENT_S`.
+after `SILENT_S`; one with claims after `BINDING_S`, since kube-scheduler may be binding them. Until
+then nothing starts over for a slow volume: what kube-scheduler gives up itself shows as a refusal.
 
-A refused member is replaced, and its node avoided where nothing known here keeps the pod off. Where
-the gang finds no other node for it within `GIVE_UP_S`, all its Released and Arrived members are
-replaced and their room returns.
+A refused member is replaced, or planned again as it is (see `releases`), and its node avoided where
+nothing known here keeps the pod off. Where the gang finds no other node for it within `GIVE_UP_S`,
+all its Released and Arrived members are replaced and their room returns. The same holds where
+kube-scheduler finds none: a pod that is not pinned it tries everywhere, and goes on trying.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field
 
-from extender.barrier import REPLACED, Barrier
+from extender.answers import REPLACED
+from extender.barrier import Barrier
 from extender.model import Model
 from extender.releases import Releases
-from pumice.core.ids import JobKey
+from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Entry, State
+from pumice.core.model.jobs import JobInfo
+from pumice.core.model.tasks import Status
+from pumice.core.prebinding import BINDING_S
 from pumice.core.readiness import job_ready
 
 REFUSED_S = 3.0
@@ -59,19 +66,25 @@ class Nacks:
         entries = self.model.ledger.in_flight_entries()
         released = [e for e in entries if e.state is State.RELEASED and not e.leaving]
         newest_arrival = max((e.since for e in entries if e.state is State.ARRIVED), default=0.0)
+        doubtful = {entry.uid for entry in released if self._is_doubtful(entry, now)}
         for entry in released:
             if self._is_refused(entry, now, newest_arrival):
                 self._nack(entry, now)
-        self._give_up({e.job for e in entries if e.job is not None}, now)
+        waiting = {gang.job for gang in self.releases.underway}
+        self._give_up(waiting | {e.job for e in entries if e.job is not None}, doubtful, now)
         for job in self.last.keys() - self.model.cluster.jobs.keys():
             del self.last[job]
 
     def _is_refused(self, entry: Entry, now: float, newest_arrival: float) -> bool:
         if entry.refused_since is not None:
             return now - entry.refused_since >= REFUSED_S
-        if entry.gated or entry.in_prebind:
+        if entry.gated or entry.expected:
             return False
-        return now - entry.since >= SILENT_S and newest_arrival > entry.since
+        if self._is_doubtful(entry, now):
+            return now - entry.since >= SILENT_S
+        pod = self.model.pending.get(entry.uid)
+        patience = BINDING_S if pod is not None and self.model.claims(pod) else SILENT_S
+        return now - entry.since >= patience and newest_arrival > entry.since
 
     def _nack(self, entry: Entry, now: float) -> None:
         reason, message = entry.verdict
@@ -83,17 +96,24 @@ class Nacks:
                 del refusals[next(iter(refusals))]
         # Were nobody to be asked for another pod, this one is refused again after a while.
         entry.refused_since = entry.since = now
-        self.releases.replace(entry.uid, entry.node)
+        self.releases.replan(entry.uid, entry.node)
 
-    def _give_up(self, jobs: set[JobKey], now: float) -> None:
+    def _is_doubtful(self, entry: Entry, now: float) -> bool:
+        return entry.doubtful
+
+    def _give_up(self, jobs: set[JobKey], doubtful: Set[PodUid], now: float) -> None:
         for job in self.starved.keys() - jobs:
             del self.starved[job]
         for job in jobs:
             info = self.model.cluster.jobs.get(job)
-            if info is not None and job_ready(info):
+            unwanted = doubtful & info.tasks.keys() if info is not None and doubtful else set()
+            if info is not None and _is_ready_without(info, unwanted):
                 self.starved.pop(job, None)
             elif now - self.starved.setdefault(job, now) >= GIVE_UP_S:
                 del self.starved[job]
+                if unwanted:
+                    # kube-scheduler wants it nowhere, whatever is known of the nodes here.
+                    self.model.avoid(job, *self.model.cluster.nodes.index)
                 self._return_room(job)
 
     def _return_room(self, job: JobKey) -> None:
@@ -102,6 +122,18 @@ class Nacks:
             if entry.state is State.ARRIVED:
                 self.barrier.refuse(entry.uid, REPLACED)
             elif entry.state is State.RELEASED:
-                self.releases.replace(entry.uid, "")
+                self.releases.replace(entry.uid)
             elif entry.planned:
                 self.model.unplan(entry.uid)
+        info = self.model.cluster.jobs.get(job)
+        for uid in list(info.tasks) if info is not None else ():
+            if uid not in self.model.ledger:
+                # It lost its plan before, and kube-scheduler still looks for a node for it.
+                self.releases.replace(uid)
+
+
+def _is_ready_without(job: JobInfo, missing: Set[PodUid]) -> bool:
+    """Tell whether a job is ready even if some of its tasks are not coming."""
+    if not missing:
+        return job_ready(job)
+    return job_ready(job, lambda task: Status.PENDING if task.uid in missing else task.status)

@@ -4,7 +4,8 @@ Releasing and replacing: the only two ways in which the extender touches a pod b
 `steer` takes the waves of a gang and lets its pods go: pinned, nominated or merely ungated. At
 most `WINDOW` pods are on their way at a time (Released or Arrived, those of waves to come
 included, but not pods that nobody had held); a larger gang goes alone.
-A wave goes when all of the one before it have Arrived or are Bound.
+A wave goes when all of the one before it have Arrived or are Bound, and so have those that were
+let go before, if it is to come after them.
 
 Gang goes after gang, since interleaving stretches the time in which each one holds room without
 running. kube-scheduler takes what it has by age, whatever the order of release, so it is given
@@ -12,6 +13,9 @@ little at a time: the next gang goes when no more than `AHEAD` pods of those bef
 Arrived. Where none Arrives for `AHEAD_S`, kube-scheduler is away and the window is filled; and a
 pod that it may not want is waited for no longer than `AWAITED_S`.
 
+`replan` takes back the plan of a pod that cannot run on its node: a pinned one is replaced, and so
+is any other of our Job controller that has no claims; the rest are planned again as they are, since
+kube-scheduler may have bound something for them already and goes on looking for a node itself.
 `replace` gives a pod up: our Job controller is asked for a new one in its place; a pod of
 another owner loses its plan and is planned again.
 """
@@ -29,6 +33,7 @@ from pumice.core import steering
 from pumice.core.api.core import Pod
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, State
+from pumice.core.prebinding import has_claims
 
 WINDOW = 1000
 """Pods that may be Released or Arrived at a time."""
@@ -60,7 +65,7 @@ class Gang:
     job: JobKey
     waves: deque[Wave]
     out: Wave = ()
-    """The wave that was released last."""
+    """The wave that was released last; before the first, who must have come by then."""
 
     def size(self) -> int:
         """Return how many pods are left to release."""
@@ -83,13 +88,13 @@ class Releases:
     #: when one of them came last, or the first of them was let go
     _moved: float = 0.0
 
-    def steer(self, job: JobKey, waves: Sequence[Wave]) -> None:
-        """Release planned pods, wave by wave, when the window has room for them."""
-        self.queue.append(Gang(job, deque(waves)))
+    def steer(self, job: JobKey, waves: Sequence[Wave], after: Wave = ()) -> None:
+        """Release planned pods, wave by wave, when the window has room and `after` have come."""
+        self.queue.append(Gang(job, deque(waves), after))
         self.pump()
 
-    def replace(self, uid: PodUid, node: str) -> None:
-        """Give up a pod's plan: it cannot run on `node`, which its job avoids for a while."""
+    def replan(self, uid: PodUid, node: str) -> None:
+        """Take back a pod's plan: it cannot run on `node`, which its job avoids for a while."""
         pod, entry = self.model.pending.get(uid), self.model.ledger.get(uid)
         if node and entry is not None and not self.model.cluster.fits(uid, node):
             # Nothing that is known here keeps the pod off. Where room is short, that is known,
@@ -97,11 +102,22 @@ class Releases:
             self.model.avoid(entry.job, node)
         if pod is None or entry is None or entry.leaving:
             return
-        self.replaced += 1
-        if steering.arm_of(pod, 1) is Arm.PIN:
+        if entry.arm is not Arm.PIN and has_claims(pod):
+            self.model.withdraw(uid)
+        else:
+            self.replace(uid)
+
+    def replace(self, uid: PodUid) -> None:
+        """Give a pod up."""
+        pod, entry = self.model.pending.get(uid), self.model.ledger.get(uid)
+        if pod is None or steering.view_of(pod).leaving or (entry is not None and entry.leaving):
+            return
+        if steering.is_replaceable(pod):
+            self.replaced += 1
             self.model.ledger.leave(uid)
             self.writes.patch(pod, steering.out_of_sync_patch(), self._not_asked(uid))
-        else:
+        elif entry is not None:
+            self.replaced += 1
             self.model.withdraw(uid)
 
     def pump(self) -> None:
@@ -160,7 +176,10 @@ class Releases:
 
     def _is_through(self, uid: PodUid) -> bool:
         entry = self.model.ledger.get(uid)
-        return entry is None or not (entry.planned or entry.state is State.RELEASED)
+        if entry is None:
+            # A pod that merely lost its plan is still to come.
+            return uid not in self.model.pending
+        return not (entry.planned or entry.state is State.RELEASED)
 
     def _let_go(self, uid: PodUid) -> None:
         """Release one pod, if its plan still stands."""

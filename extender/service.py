@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from extender.addresses import is_loopback, split
 from extender.admissions import Admissions
 from extender.adopting import check_adopted
+from extender.answers import NO_ROOM
 from extender.api.app import make_app
 from extender.api.desk import Desk
 from extender.api.readers import Readers
-from extender.barrier import NO_ROOM, Barrier
+from extender.barrier import Barrier
 from extender.configuration import ConfigurationFile
 from extender.engine import Engine
 from extender.evicting import Evictions
@@ -116,7 +117,10 @@ class Service:
 
         def refused(uid: PodUid, text: str) -> None:
             entry = model.ledger.get(uid)
-            releases.replace(uid, entry.node if entry and text == NO_ROOM else "")
+            if text == NO_ROOM:
+                releases.replan(uid, entry.node if entry else "")
+            else:
+                releases.replace(uid)
             wake()
 
         def queue_allows(task: Task) -> bool:

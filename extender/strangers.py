@@ -16,7 +16,8 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from extender.barrier import FAILED, GONE, NO_ROOM, OTHER_NODE, Post
+from extender.answers import FAILED, GONE, NO_ROOM, OTHER_NODE
+from extender.barrier import Post
 from extender.model import Model
 from pumice.core.ids import PodUid
 from pumice.core.ledger import Entry, State

@@ -20,16 +20,19 @@ from typing import TypeVar
 import numpy as np
 
 from extender import wire
-from extender.barrier import NOT_PLANNED, QUEUE_FULL, Barrier
+from extender.answers import NOT_PLANNED, QUEUE_FULL
+from extender.barrier import Barrier
 from extender.model import Model
 from extender.strangers import Strangers
+from pumice.core.api.core import Pod
 from pumice.core.conf import Configuration
 from pumice.core.ids import PodUid
-from pumice.core.ledger import Arm
+from pumice.core.ledger import Arm, Entry
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.snapshots import Snapshot
 from pumice.core.model.tasks import READY_STATUSES, Status, Task
 from pumice.core.outside import Ask, nobody
+from pumice.core.prebinding import has_claims
 from pumice.core.readiness import is_ready, job_ready, needs_only_number
 from pumice.core.resources import Floats
 from pumice.core.session import Session
@@ -77,8 +80,8 @@ class EngineVerbs:
         """
         Leave a planned pod its node, and an unplanned one the nodes that the engine allows.
 
-        A pod of which the gate alone was taken off may go elsewhere where kube-scheduler does
-        not offer its node.
+        A pod of which the gate alone was taken off, or that has claims, may go elsewhere where
+        kube-scheduler does not offer its node.
         """
         offered, uid = args.node_names, PodUid(args.pod.metadata.uid)
         if not self._is_ours(args):
@@ -88,7 +91,8 @@ class EngineVerbs:
         if not self.synced.is_set():
             return wire.FilterResult(node_names=[], error=STARTING)
         entry, task = self.model.ledger.get(uid), self.model.cluster.task(uid)
-        if entry is not None and entry.node and not _may_roam(entry.arm, entry.node, offered):
+        roams = entry is not None and entry.node not in offered and _may_roam(entry, args.pod)
+        if entry is not None and entry.node and not roams:
             return _left(offered, {entry.node})
         if task is None:
             return wire.FilterResult(node_names=[], error=NOT_PLANNED)
@@ -150,9 +154,9 @@ class EngineVerbs:
         )
 
 
-def _may_roam(arm: Arm | None, node: str, offered: list[str]) -> bool:
+def _may_roam(entry: Entry, pod: Pod) -> bool:
     """Tell whether a planned pod may go to another node than its own."""
-    return arm is Arm.UNGATE and node not in offered
+    return entry.arm is Arm.UNGATE or (entry.arm is Arm.NOMINATE and has_claims(pod))
 
 
 def _left(offered: list[str], allowed: Iterable[str], why: str = NOT_ALLOWED) -> wire.FilterResult:

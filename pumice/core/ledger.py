@@ -94,8 +94,10 @@ class Entry:
     refused_since: float | None = None
     #: the API server still shows a gate: kube-scheduler has not seen the pod
     gated: bool = False
-    #: another program nominated a node for it (volumes being bound): that is progress
-    in_prebind: bool = False
+    #: the nominations that are ours: any other is kube-scheduler's
+    hints: frozenset[str] = frozenset()
+    #: the node that kube-scheduler has for it and where its claims are being bound: progress
+    expected: str = ""
     #: another pod is to take its place: it is neither bound nor asked for again
     leaving: bool = False
     #: kube-scheduler had it before it was planned: it takes no place in the release window
@@ -105,6 +107,18 @@ class Entry:
     def planned(self) -> bool:
         """Tell whether a Held pod has a node waiting for it."""
         return self.state is State.HELD and bool(self.node)
+
+    @property
+    def doubtful(self) -> bool:
+        """
+        Tell whether kube-scheduler has no node for an unpinned pod that is on its way.
+
+        It looked at them all. Its words may stand there from before the last plan, which it need
+        not have looked at yet: so this is told by how long it lasts.
+        """
+        if self.state is not State.RELEASED or self.arm is Arm.PIN or self.expected or self.gated:
+            return False
+        return self.refused_since is not None or (self.loose and self.verdict != NO_VERDICT)
 
 
 class LedgerError(Exception):
@@ -205,15 +219,19 @@ class Ledger:
         if pod.pin:
             return entry(State.RELEASED, pod.pin, Arm.PIN)
         if pod.nominated:
-            return entry(State.RELEASED, pod.nominated, Arm.NOMINATE)
+            found = entry(State.RELEASED, pod.nominated, Arm.NOMINATE)
+            found.hints = frozenset({pod.nominated})
+            return found
         return None
 
     def _let_go(self, entry: Entry, pod: PodView, now: float) -> bool:
         """Handle a Held pod whose gate somebody else took off; return whether it has a plan."""
         if pod.pin:
             entry.node, entry.arm = pod.pin, Arm.PIN
+            entry.hints = frozenset()
         elif pod.nominated:
             entry.node, entry.arm = pod.nominated, Arm.NOMINATE
+            entry.hints = frozenset({pod.nominated})
         else:
             self.drop(entry.uid)
             return False
@@ -225,7 +243,9 @@ class Ledger:
         """Follow PodScheduled: a verdict other than the one at release starts the clock."""
         entry.verdict = pod.verdict
         entry.leaving = entry.leaving or pod.leaving
-        entry.in_prebind = entry.arm is Arm.PIN and bool(pod.nominated)
+        if entry.state is State.HELD:
+            entry.hints = frozenset({pod.nominated})
+        entry.expected = "" if pod.nominated in entry.hints else pod.nominated
         if pod.held:
             # Nobody has tried to place it yet, so this is what we say of it ourselves.
             entry.verdict_at_release = pod.verdict
@@ -235,7 +255,7 @@ class Ledger:
         refused = (
             entry.state is State.RELEASED
             and pod.verdict not in (NO_VERDICT, entry.verdict_at_release)
-            and not entry.in_prebind
+            and not entry.expected
         )
         if not refused:
             entry.refused_since = None
@@ -289,6 +309,7 @@ class Ledger:
             pod.verdict,
             leaving=pod.leaving,
             loose=True,
+            hints=frozenset({node, pod.nominated}),
         )
         self._insert(entry)
         return entry
@@ -299,6 +320,11 @@ class Ledger:
         if not entry.node:
             raise LedgerError(f"{entry.namespace}/{entry.name} is released without a plan")
         entry.arm = arm
+        if arm is Arm.PIN:
+            # Whatever stood there is taken off.
+            entry.hints = frozenset()
+        elif arm is Arm.NOMINATE:
+            entry.hints |= {entry.node}
         entry.verdict_at_release = entry.verdict
         self._to(entry, State.RELEASED, now)
         return entry
@@ -308,6 +334,10 @@ class Ledger:
         entry = self._expect(uid, State.RELEASED)
         entry.node, entry.arm, entry.cards = "", None, None
         self._to(entry, State.HELD, now)
+
+    def move(self, uid: PodUid, node: str) -> None:
+        """Note that kube-scheduler has another node for a pod than the one that was planned."""
+        self._expect(uid, State.RELEASED, State.ARRIVED).node = node
 
     def arrive(self, uid: PodUid, node: str, now: float) -> Entry:
         """Note that kube-scheduler placed the pod on `node` and has called `bind` for it."""

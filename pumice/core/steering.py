@@ -21,18 +21,30 @@ FINISHED = frozenset({"Succeeded", "Failed"})
 Patch = dict[str, Any]
 
 
-def arm_of(pod: Pod, min_member: int, *, bound: bool = False) -> Arm:
+def arm_of(pod: Pod, min_member: int, *, bound: bool = False, claims: bool = False) -> Arm:
     """
     Choose how to release a pod; `bound` tells that its group must stay within HyperNodes.
 
-    Pods of our Job controller are pinned. Pods of other owners are never pinned, as nobody
-    would make a new pod where a new plan is needed: a gang is nominated, as are pods that may not
-    go everywhere, and where one pod is enough the gate alone is removed.
+    Pods of our Job controller are pinned, unless they have `claims` that kube-scheduler settles:
+    those are nominated. kube-scheduler then tries the planned node first, with the room there
+    hidden from others, and every other node where the claims cannot be had on that one. Were the
+    gate alone removed, it would choose among all nodes by rules of its own, and see none of the
+    room that is promised to pods which are still held. The price: that it is at work on the claims
+    is not seen while it agrees with us, since it writes a nomination only where there is another.
+
+    Pods of other owners are never pinned, as nobody would make a new pod where a new plan is
+    needed: a gang is nominated, as are pods that may not go everywhere, and where one pod is
+    enough the gate alone is removed.
     """
-    owner = pod.metadata.controller
-    if owner is not None and owner.kind == "Job" and owner.api_version == names.BATCH_API:
-        return Arm.PIN
+    if is_replaceable(pod):
+        return Arm.NOMINATE if claims else Arm.PIN
     return Arm.NOMINATE if min_member > 1 or bound else Arm.UNGATE
+
+
+def is_replaceable(pod: Pod) -> bool:
+    """Tell whether our Job controller makes a new pod in place of this one when it is asked to."""
+    owner = pod.metadata.controller
+    return owner is not None and owner.kind == "Job" and owner.api_version == names.BATCH_API
 
 
 def pinned_node(pod: Pod) -> str:
@@ -141,5 +153,5 @@ def view_of(pod: Pod) -> PodView:
         nominated=pod.status.nominated_node_name,
         verdict=verdict_of(pod),
         gone=pod.status.phase in FINISHED or deleted_unbound,
-        leaving=names.OUT_OF_SYNC in (pod.metadata.annotations or {}) and arm_of(pod, 1) is Arm.PIN,
+        leaving=names.OUT_OF_SYNC in (pod.metadata.annotations or {}) and is_replaceable(pod),
     )

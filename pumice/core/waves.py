@@ -5,6 +5,9 @@ kube-scheduler looks at one pod after the other, in an order that nobody control
 it cannot place *yet* waits long. So members that need others to be there first are let go after
 them. A gang has one wave, unless
 
+* members have claims that kube-scheduler settles. Where they go is known for certain only once
+  they have come, so they go first, and with them those that they need; the rest waits. Of those
+  that share a claim one goes first, and the others are of the rest;
 * members have required affinity to pods that only other members are. Those others go first; a
   member whose terms mean itself needs nobody (the first of a series may go anywhere), nor does
   one whose terms are satisfied outside the gang;
@@ -21,7 +24,7 @@ waves times groups, not waves times members.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -40,6 +43,8 @@ class Member:
     signature: Signature
     labels: Mapping[str, str]
     namespace: str
+    #: claims that kube-scheduler settles before it asks for the pod to be bound
+    claims: frozenset[str] = frozenset()
 
 
 class Outside(Protocol):
@@ -57,6 +62,9 @@ def waves(
     node_of: Mapping[PodUid, str],
     domain_of: DomainOf,
     outside: Outside | None = None,
+    *,
+    settling: Set[str] = frozenset(),
+    alone: bool = False,
 ) -> list[list[PodUid]]:
     """
     Return the members' uids in waves; every member is in exactly one.
@@ -64,11 +72,16 @@ def waves(
     `node_of` says where each is planned. Without `outside`, pods outside the gang are taken to
     satisfy what no member can, and to be spread evenly; with it, a wave may also hold several
     pods in a domain where the skew allows, and a domain that is ahead waits for the others.
+    `settling` are the claims for which somebody was let go before; where each member may run
+    `alone`, nobody waits for claims but those who share one.
     """
     signatures = {m.signature for m in members}
-    if not any(s.affinity or s.spread for s in signatures):
+    orderly = any(s.affinity or s.spread for s in signatures)
+    if not orderly and not any(m.claims for m in members):
         return [[m.uid for m in members]] if members else []
     gang = _Gang(signatures, domain_of, outside)
+    gang.settling.update(settling)
+    gang.alone = alone
     groups = gang.group(members, node_of)
     position = {m.uid: i for i, m in enumerate(members)}
     result: list[list[PodUid]] = []
@@ -79,7 +92,7 @@ def waves(
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    """Members of one signature and with one set of domains."""
+    """Members of one signature and with one set of domains, and the same claims if any."""
 
     member: Member
     domains: Mapping[str, str]
@@ -111,6 +124,9 @@ class _Gang:
             key: Counter(outside.counts(signature, key[1]) if outside else {})
             for key, signature in self.spreads.items()
         }
+        #: the claims for which somebody has been let go
+        self.settling: set[str] = set()
+        self.alone = False
 
     def group(self, members: Sequence[Member], node_of: Mapping[PodUid, str]) -> list[_Group]:
         """Sort the members into groups, in the order in which they stand."""
@@ -123,7 +139,8 @@ class _Gang:
                 if (domain := self.domain_of(node, key)) is not None
             }
             labels = tuple(member.labels.get(k) for k in self.label_keys)
-            key = (member.signature, member.namespace, labels, tuple(domains.items()))
+            where = tuple(domains.items())
+            key = (member.signature, member.namespace, labels, where, member.claims)
             found.setdefault(key, _Group(member, domains)).uids.append(member.uid)
         groups = list(found.values())
         for group in groups:
@@ -143,11 +160,7 @@ class _Gang:
         """Take the members that may go now out of their groups."""
         ready = [g for g in left if self._has_company(g)]
         added: dict[tuple[str, Spread], Counter[str]] = {key: Counter() for key in self.spreads}
-        wave: list[tuple[_Group, PodUid]] = []
-        for group in ready:
-            while group.uids and self._keeps_even(group, added):
-                wave.append((group, group.uids.popleft()))
-                self._count(group, added)
+        wave = self._fill(self._ahead(left, ready), added) or self._fill(ready, added)
         if not wave:
             stuck = ready[:1] or left
             wave = [(g, uid) for g in stuck for uid in ([g.uids[0]] if ready else g.uids)]
@@ -156,9 +169,43 @@ class _Gang:
                 self._count(group, added)
         for group, _ in wave:
             group.out = True
+            self.settling |= group.member.claims
         for key, counter in added.items():
             self.counts[key].update(counter)
         return [uid for _, uid in wave]
+
+    def _ahead(self, left: Sequence[_Group], ready: Sequence[_Group]) -> Sequence[_Group]:
+        """Return those who are ready and have claims to be settled, or are needed by such."""
+        claimants = [g for g in left if g.member.claims - self.settling]
+        if self.alone or not claimants:
+            return ready
+        wanted = dict.fromkeys(claimants)
+        while not (ahead := [g for g in ready if g in wanted]):
+            needed = dict.fromkeys(near for g in wanted for near in self._needed_by(g))
+            if needed.keys() <= wanted.keys():
+                return ready
+            wanted |= needed
+        return ahead
+
+    def _needed_by(self, group: _Group) -> Iterable[_Group]:
+        terms = group.member.signature.affinity
+        for term in terms:
+            domain = group.domains.get(term.topology_key, "")
+            yield from self.meant.get((terms, term.topology_key, domain), ())
+
+    def _fill(
+        self, groups: Iterable[_Group], added: Mapping[tuple[str, Spread], Counter[str]]
+    ) -> list[tuple[_Group, PodUid]]:
+        """Take as many of the groups as may go together, no two for one unsettled claim."""
+        wave: list[tuple[_Group, PodUid]] = []
+        taken: set[str] = set()
+        for group in groups:
+            claims = group.member.claims - self.settling
+            while group.uids and taken.isdisjoint(claims) and self._keeps_even(group, added):
+                wave.append((group, group.uids.popleft()))
+                self._count(group, added)
+                taken |= claims
+        return wave
 
     def _has_company(self, group: _Group) -> bool:
         """Return whether all that the affinity of the group's members needs is there."""

@@ -43,6 +43,10 @@ ARMS = {
 }
 
 
+def test_a_pod_with_claims_to_be_settled_is_not_pinned() -> None:
+    assert arm_of(a_pod(metadata=owned("Job", VOLCANO)), 1, claims=True) is Arm.NOMINATE
+
+
 @pytest.mark.parametrize(("metadata", "minimum", "want"), ARMS.values(), ids=ARMS.keys())
 def test_the_arm_depends_on_the_owner(metadata: dict[str, Any], minimum: int, want: Arm) -> None:
     assert arm_of(a_pod(metadata=metadata), minimum) is want

@@ -46,11 +46,11 @@ def spread(role: str, skew: int = 1, key: str = "zone") -> list[dict[str, Any]]:
     ]
 
 
-def a_member(uid: str, role: str, **spec: Any) -> Member:
+def a_member(uid: str, role: str, *claims: str, **spec: Any) -> Member:
     labels = {"role": role, "index": uid}
     raw = {"metadata": {"name": uid, "namespace": "ns", "labels": labels}, "spec": spec}
     signature = Signature.of(msgspec.convert(raw, Pod), LABELS)
-    return Member(PodUid(uid), signature, labels, "ns")
+    return Member(PodUid(uid), signature, labels, "ns", frozenset(claims))
 
 
 def members(role: str, n: int, **spec: Any) -> list[Member]:
@@ -78,6 +78,8 @@ class Case:
     """The planned node of each member, in their order."""
     want: list[str]
     outside: Others | None = None
+    settling: frozenset[str] = frozenset()
+    alone: bool = False
 
 
 CASES = {
@@ -174,6 +176,63 @@ CASES = {
         "n1 n2 n1",
         ["ps", "w0", "w1"],
     ),
+    "members with claims go first": Case(
+        [*members("w", 2), a_member("x", "x", "data"), a_member("y", "y", "card")],
+        "n1 n1 n2 n3",
+        ["x y", "w0 w1"],
+    ),
+    "of those that share a claim one goes first": Case(
+        [a_member("a", "a", "data"), a_member("b", "b", "data"), a_member("c", "c", "data")],
+        "n1 n1 n1",
+        ["a", "b c"],
+    ),
+    "and what it shares with nobody makes another go next": Case(
+        [a_member("w", "w"), a_member("a", "a", "data"), a_member("b", "b", "data", "log")],
+        "n1 n1 n1",
+        ["a", "b", "w"],
+    ),
+    "who is needed by a member with claims goes before it, and nobody else": Case(
+        [
+            *members("w", 2),
+            a_member("x", "x", "data", affinity=near("ps")),
+            a_member("ps", "ps", affinity=near("root")),
+            a_member("root", "root"),
+        ],
+        "n1 n1 n1 n2 n1",
+        ["root", "ps", "x", "w0 w1"],
+    ),
+    "a member with claims that needs one of those that wait for it goes with all at last": Case(
+        [
+            a_member("w", "w", affinity=near("x")),
+            a_member("x", "x", "data", affinity=near("w")),
+        ],
+        "n1 n1",
+        ["w x"],
+    ),
+    "claims do not make a spread uneven": Case(
+        [
+            *[
+                a_member(f"x{i}", "w", f"c{i}", topologySpreadConstraints=spread("w"))
+                for i in range(2)
+            ],
+            a_member("w", "w", topologySpreadConstraints=spread("w")),
+        ],
+        "n1 n2 n3",
+        ["x0", "w", "x1"],
+        Others(count={"a": 0, "b": 0}),
+    ),
+    "claims for which a pod is on its way need no pod more": Case(
+        [a_member("a", "a", "data"), a_member("w", "w")],
+        "n1 n1",
+        ["a w"],
+        settling=frozenset({"data"}),
+    ),
+    "where each may run alone only those wait that share a claim": Case(
+        [a_member("w", "w"), a_member("a", "a", "data"), a_member("b", "b", "data")],
+        "n1 n1 n1",
+        ["w a", "b"],
+        alone=True,
+    ),
 }
 
 
@@ -181,7 +240,14 @@ CASES = {
 def test_waves(case: Case) -> None:
     node_of = {m.uid: node for m, node in zip(case.members, case.nodes.split(), strict=True)}
 
-    got = waves(case.members, node_of, domain_of, case.outside)
+    got = waves(
+        case.members,
+        node_of,
+        domain_of,
+        case.outside,
+        settling=case.settling,
+        alone=case.alone,
+    )
 
     assert [" ".join(wave) for wave in got] == case.want
 
@@ -206,14 +272,21 @@ OUTSIDE = st.one_of(
 )
 
 
-@given(st.lists(st.tuples(ROLES, SPECS, st.sampled_from(sorted(ZONES))), max_size=12), OUTSIDE)
-def test_every_member_is_in_exactly_one_wave(
-    drawn: list[tuple[str, dict[str, Any], str]], outside: Others | None
-) -> None:
-    gang = [a_member(f"u{i}", role, **spec) for i, (role, spec, _) in enumerate(drawn)]
-    node_of = {m.uid: node for m, (_, _, node) in zip(gang, drawn, strict=True)}
+CLAIMS = st.sets(st.sampled_from(["data", "log"]))
 
-    got = waves(gang, node_of, domain_of, outside)
+
+@given(
+    st.lists(st.tuples(ROLES, CLAIMS, SPECS, st.sampled_from(sorted(ZONES))), max_size=12),
+    OUTSIDE,
+    st.booleans(),
+)
+def test_every_member_is_in_exactly_one_wave(
+    drawn: list[tuple[str, set[str], dict[str, Any], str]], outside: Others | None, alone: bool
+) -> None:
+    gang = [a_member(f"u{i}", role, *c, **spec) for i, (role, c, spec, _) in enumerate(drawn)]
+    node_of = {m.uid: node for m, (*_, node) in zip(gang, drawn, strict=True)}
+
+    got = waves(gang, node_of, domain_of, outside, alone=alone)
 
     assert Counter(uid for wave in got for uid in wave) == Counter(m.uid for m in gang)
     assert all(got)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from extender import barrier as texts
+from extender import answers as texts
 from pumice.core.ids import PodUid
 from pumice.core.ledger import Arm
 from tests.adapters.extender.world import World, a_group, a_node, a_pod
@@ -314,7 +314,7 @@ async def test_a_waiting_member_that_is_to_be_replaced_gets_an_answer() -> None:
     world = a_pair()
     waiting = await call(world, "a")
 
-    world.releases.replace(PodUid("a"), "")
+    world.releases.replace(PodUid("a"))
 
     assert await waiting == texts.REPLACED
     assert world.states()["a"] == ("Released", "n1")

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from extender import wire
-from extender.barrier import NO_ROOM, NOT_PLANNED
+from extender.answers import NO_ROOM, NOT_PLANNED
 from extender.verbs import NO_CARDS, NOT_OURS
 from pumice.core import names
 from pumice.core.api.core import Pod

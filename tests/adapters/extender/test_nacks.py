@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from extender import barrier as texts
+from extender import answers as texts
 from extender.nacks import Nacks
 from pumice.core.ids import PodUid
 from tests.adapters.extender.world import GANG, World, a_node, a_pod

@@ -139,7 +139,7 @@ def test_a_member_of_a_volcano_job_is_replaced_by_annotation() -> None:
     world = planned("a")
     steer(world, ["a"])
 
-    world.releases.replace(PodUid("a"), "n1")
+    world.releases.replan(PodUid("a"), "n1")
 
     annotation = {"volcano.sh/controller-out-of-sync": "true"}
     assert world.sent.patches[-1] == ("a", {"metadata": {"annotations": annotation}})
@@ -152,7 +152,7 @@ def test_a_pod_of_another_owner_is_planned_again_instead() -> None:
     steer(world, ["a"])
     before = list(world.sent.patches)
 
-    world.releases.replace(PodUid("a"), "n1")
+    world.releases.replan(PodUid("a"), "n1")
 
     assert world.sent.patches == before
     assert world.states() == {}
@@ -164,7 +164,7 @@ def test_a_node_that_is_known_to_be_full_need_not_be_avoided() -> None:
     filler = a_pod("other", cpu="64", gates=None, node="n1", owner=None, scheduler="else", group="")
     world.model.set_pod(filler)
 
-    world.releases.replace(PodUid("a"), "n1")
+    world.releases.replan(PodUid("a"), "n1")
 
     assert world.model.avoided_nodes() == {}
 
@@ -232,7 +232,7 @@ def test_nobody_is_asked_twice_for_another_pod() -> None:
     world = planned("a")
     steer(world, ["a"])
     for _ in range(2):
-        world.releases.replace(PodUid("a"), "n1")
+        world.releases.replan(PodUid("a"), "n1")
     assert len(world.sent.patches) == 2
 
 
@@ -245,7 +245,7 @@ def test_a_nomination_that_stands_already_is_not_written_again() -> None:
 def test_a_nomination_that_was_taken_back_is_not_believed_when_the_pod_changes() -> None:
     world = planned("a", minimum=2, owner=REPLICA_SET)
     steer(world, ["a"])
-    world.releases.replace(PodUid("a"), "n1")
+    world.releases.replan(PodUid("a"), "n1")
 
     world.sent.show(world.model.pending[PodUid("a")], {"metadata": {"labels": {"x": "y"}}})
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from extender import barrier as texts
+from extender import answers as texts
 from pumice.core import names
 from pumice.kube.resources import PODS, QUEUES
 from tests.adapters.extender.bed import Bed, Json

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from extender import barrier as texts
 from extender.adopting import check_adopted
+from extender.answers import TOO_FAR
 from extender.model import Urgency
 from pumice.core import names
 from pumice.core.api.scheduling import PodGroup
@@ -85,7 +85,7 @@ async def test_a_nominated_pod_may_take_another_node_of_the_rack_and_none_outsid
 
     near = asyncio.create_task(world.barrier.bind(PodUid("x"), "a2"))
     await asyncio.sleep(0)
-    assert await world.barrier.bind(PodUid("y"), "b1") == texts.TOO_FAR
+    assert await world.barrier.bind(PodUid("y"), "b1") == TOO_FAR
 
     # What it was given is taken back, and it is planned anew; the other one waits for it.
     assert world.states() == {"x": ("Arrived", "a2")}

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from extender import wire
-from extender.barrier import QUEUE_FULL
+from extender.answers import QUEUE_FULL
 from extender.strangers import Strangers
 from extender.verbs import LOOK_S, NOT_ALLOWED, NOT_OURS, STARTING, EngineVerbs
 from pumice.core.api.core import Pod

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from extender.answers import NO_ROOM
 from extender.applying import apply_allocations
-from extender.barrier import NO_ROOM, Barrier
+from extender.barrier import Barrier
 from extender.model import Model
 from extender.releases import Failed, Releases, Unless
 from pumice.core.api.core import Node, Pod
@@ -158,7 +159,10 @@ class World:
         def refused(uid: PodUid, text: str) -> None:
             world.refused.append((uid, text))
             entry = model.ledger.get(uid)
-            releases.replace(uid, entry.node if entry and text == NO_ROOM else "")
+            if text == NO_ROOM:
+                releases.replan(uid, entry.node if entry else "")
+            else:
+                releases.replace(uid)
 
         def wake() -> None:
             world.woken += 1

@@ -1,0 +1,12 @@
+"""What `bind` answers where it does not bind; constant texts that name no internals."""
+
+NOT_PLANNED = "not planned"
+OTHER_NODE = "planned for another node"
+NO_ROOM = "no room left on the node"
+TOO_FAR = "the node is too far from the rest of the gang"
+QUEUE_FULL = "the queue is at its limit"
+GONE = "the pod is gone"
+REPLACED = "the pod is to be replaced"
+FAILED = "the binding failed"
+SUPERSEDED = "another call for this pod took over"
+SHUTTING_DOWN = "shutting down"

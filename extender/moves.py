@@ -1,0 +1,78 @@
+"""
+Moves: kube-scheduler has another node for a pod than the one that was planned.
+
+It is accepted where the pod has the room and the cards there and is as near to its gang as it must
+be; its charge moves along. A pod with claims is accepted also where nothing but members of its own
+gang stand in the way that are planned and still held: something has been bound for it on that node,
+so it would come back with the same node again and again, while those can go elsewhere. They lose
+their plans, and so do held members whose place depends on where others are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from extender.answers import NO_ROOM, OTHER_NODE, TOO_FAR
+from extender.model import Model
+from pumice.core.devices.notes import Choice
+from pumice.core.ids import PodUid
+from pumice.core.ledger import Arm, Entry
+from pumice.core.prebinding import has_claims
+
+Plan = tuple[PodUid, str, Choice | None]
+
+
+def move(model: Model, entry: Entry, node: str, wake: Callable[[], None]) -> str:
+    """
+    Move the charge of a pod to the node that kube-scheduler has for it; return why not, if so.
+
+    `wake` is called where members lost their plans: the next session is to make them others.
+    """
+    if entry.arm is Arm.PIN:
+        return OTHER_NODE
+    held: list[Entry] = _yielding(model, entry)
+    lost: list[Plan] = []
+    if model.cluster.strays(entry.uid, node):
+        lost += [_give_way(model, member) for member in held]
+    here = [member for member in held if member.node == node]
+    while here and model.cluster.fits(entry.uid, node):
+        lost.append(_give_way(model, here.pop()))
+    if why := _obstacle(model, entry.uid, node):
+        for plan in lost:
+            model.plan(*plan)
+        return why
+    rest = [member for member in held if member.planned]
+    lost += [_give_way(model, m) for m in rest if _depends(model, m.uid, entry.uid)]
+    if lost:
+        wake()
+    return ""
+
+
+def _yielding(model: Model, entry: Entry) -> list[Entry]:
+    """Return the members that give way: those planned and held, beside a pod that has claims."""
+    pod = model.pending.get(entry.uid)
+    if entry.job is None or pod is None or not has_claims(pod):
+        return []
+    return [member for member in model.ledger.of_job(entry.job) if member.planned]
+
+
+def _give_way(model: Model, member: Entry) -> Plan:
+    """Take a held member's plan; return it."""
+    plan = (member.uid, member.node, member.cards)
+    model.unplan(member.uid)
+    return plan
+
+
+def _obstacle(model: Model, uid: PodUid, node: str) -> str:
+    """Move the charge, or return what stands in the way."""
+    if model.cluster.strays(uid, node):
+        return TOO_FAR
+    if model.cluster.fits(uid, node) or not model.move(uid, node):
+        return NO_ROOM
+    return ""
+
+
+def _depends(model: Model, *uids: PodUid) -> bool:
+    """Tell whether where one of the pods may be depends on where others are."""
+    signatures = (task.cls.signature for uid in uids if (task := model.cluster.task(uid)))
+    return any(s.affinity or s.anti_affinity or s.spread for s in signatures)
