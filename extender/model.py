@@ -23,7 +23,7 @@ from pumice.core.devices.sharing import Sharing
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, Entry, Ledger, PodView, State
 from pumice.core.model.tasks import Status, Task
-from pumice.core.prebinding import unsettled
+from pumice.core.prebinding import reaches, unsettled
 from pumice.core.steering import arm_of, group_of, view_of
 from pumice.core.surroundings import Surroundings
 
@@ -327,7 +327,13 @@ class Model:
 
     def claims(self, pod: Pod) -> frozenset[str]:
         """Return the claims that kube-scheduler is to settle for a pod."""
-        return unsettled(pod)
+        return unsettled(pod, self.cluster.inputs.storage)
+
+    def reaches(self, node: str, pod: Pod) -> bool:
+        """Tell whether all volumes that a pod has by now can be reached from a node."""
+        table = self.cluster.nodes
+        labels = table.infos[table.index[node]].labels
+        return reaches(node, labels, pod, self.cluster.inputs.storage)
 
     def settling(self, job: JobKey) -> dict[PodUid, frozenset[str]]:
         """Return the pods of a job that were let go and have claims to be settled, and those."""

@@ -27,7 +27,7 @@ from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Entry, State
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import Status
-from pumice.core.prebinding import BINDING_S
+from pumice.core.prebinding import BINDING_S, is_begun
 from pumice.core.readiness import job_ready
 
 REFUSED_S = 3.0
@@ -99,7 +99,12 @@ class Nacks:
         self.releases.replan(entry.uid, entry.node)
 
     def _is_doubtful(self, entry: Entry, now: float) -> bool:
-        return entry.doubtful
+        """Tell whether kube-scheduler has no node for a pod, and is not at its volumes by now."""
+        if not entry.doubtful:
+            return False
+        pod = self.model.pending.get(entry.uid)
+        begun = pod is not None and is_begun(pod, self.model.cluster.inputs.storage)
+        return entry.refused_since is not None or not begun or now - entry.since >= BINDING_S
 
     def _give_up(self, jobs: set[JobKey], doubtful: Set[PodUid], now: float) -> None:
         for job in self.starved.keys() - jobs:

@@ -80,6 +80,8 @@ class Releases:
     writes: PodWrites
     window: int = WINDOW
     ahead: int = AHEAD
+    #: asks for a session: a pod lost its plan
+    wake: Callable[[], None] = lambda: None
     queue: deque[Gang] = field(default_factory=deque)
     underway: list[Gang] = field(default_factory=list)
     replaced: int = 0
@@ -187,8 +189,11 @@ class Releases:
         pod = self.model.pending.get(uid)
         if entry is None or pod is None or not entry.planned:
             return
-        if entry.node not in self.model.cluster.nodes.index:
+        gone = entry.node not in self.model.cluster.nodes.index
+        if gone or not self.model.reaches(entry.node, pod):
+            # A volume may have been bound since, by another pod that shares it.
             self.model.unplan(uid)
+            self.wake()
             return
         arm = self.model.arm_of(pod)
         self.model.ledger.release(uid, arm, self.model.now())

@@ -112,7 +112,7 @@ class Service:
         )
         writes = OutboxWrites(outbox)
         recorder = Recorder(client, COMPONENT, clock=clock)
-        releases = Releases(model, writes)
+        releases = Releases(model, writes, wake=wake)
         evictions = Evictions(model, client, writes, recorder, clock)
 
         def refused(uid: PodUid, text: str) -> None:

@@ -12,22 +12,67 @@ where the claim is by then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from pumice.core.api.core import Pod
+from pumice.core.api.storage import PersistentVolumeClaim
+from pumice.core.model.claims import PodClaims, claims_of, mounts
+from pumice.core.model.storage import Storage
+from pumice.core.selectors import node_choice
 
-BINDING_S = 660.0
-"""How long kube-scheduler may be at it without a sign, its own limit and some more."""
+BINDING_S: Final = 660.0
+"""How long kube-scheduler may be at it without a sign: its own limit and some more."""
+SELECTED: Final = "volume.kubernetes.io/selected-node"
+"""The annotation of a claim for which a volume is to be made on a node."""
 
 
-def unsettled(pod: Pod, delayed: Iterable[str] = ()) -> frozenset[str]:
+def unsettled(pod: Pod, storage: Storage) -> frozenset[str]:
     """
     Return the claims that kube-scheduler has to settle for a pod; pods may share some of them.
 
-    `delayed` are the names of the pod's unbound claims that wait for their first consumer. What
-    has become of a ResourceClaim is not known here, so those always count.
+    What has become of a ResourceClaim is not known here, so those always count.
     """
-    return frozenset({*(f"volume {name}" for name in delayed), *_resource_claims(pod)})
+    delayed = _claims(pod, storage).delayed
+    return frozenset({*(f"volume {c.metadata.name}" for c in delayed), *_resource_claims(pod)})
+
+
+def has_claims(pod: Pod) -> bool:
+    """Return whether something may have been bound for a pod already, wherever it goes now."""
+    return bool(mounts(pod) or pod.spec.resource_claims)
+
+
+def is_begun(pod: Pod, storage: Storage) -> bool:
+    """
+    Return whether kube-scheduler has begun to settle some of the pod's volumes.
+
+    It says so on the claim where the volume is to be made, and on the volume where there is one.
+    """
+    delayed = _claims(pod, storage).delayed
+    if any(SELECTED in (claim.metadata.annotations or {}) for claim in delayed):
+        return True
+    keys = {claim.metadata.key for claim in delayed}
+    kept = (v.spec.claim_ref for v in storage.volumes.values() if keys and v.spec.claim_ref)
+    return any(f"{claim.namespace}/{claim.name}" in keys for claim in kept)
+
+
+def reaches(node: str, labels: Mapping[str, str], pod: Pod, storage: Storage) -> bool:
+    """Return whether all volumes that a pod has by now can be reached from a node."""
+    return all(_reaches(node, labels, claim, storage) for claim in _claims(pod, storage).bound)
+
+
+def _reaches(
+    node: str, labels: Mapping[str, str], claim: PersistentVolumeClaim, storage: Storage
+) -> bool:
+    volume = storage.volumes.get(claim.spec.volume_name)
+    affinity = volume.spec.node_affinity if volume is not None else None
+    if affinity is None or affinity.required is None:
+        return True
+    return node_choice(None, affinity.required).matches(node, labels)
+
+
+def _claims(pod: Pod, storage: Storage) -> PodClaims:
+    return claims_of(pod, mounts(pod), storage)
 
 
 def _resource_claims(pod: Pod) -> Iterable[str]:
@@ -35,10 +80,3 @@ def _resource_claims(pod: Pod) -> Iterable[str]:
         # One that is made from a template is for this pod alone.
         shared, own = claim.get("resourceClaimName"), f"{claim.get('name')} of {pod.metadata.uid}"
         yield f"resource {shared or own}"
-
-
-def has_claims(pod: Pod) -> bool:
-    """Return whether something may have been bound for a pod already, wherever it goes now."""
-    volumes = pod.spec.volumes or ()
-    mounted = any(v.persistent_volume_claim or v.ephemeral is not None for v in volumes)
-    return mounted or bool(pod.spec.resource_claims)

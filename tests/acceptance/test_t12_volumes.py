@@ -1,98 +1,138 @@
-"""T12: a gang waits for the volume of one of its members, and nothing of it starts over."""
+"""T12: gangs of which members have claims; nothing of them starts over for a slow binder."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.acceptance.bed import Bed
+from tests.acceptance.claims import Volumes, binder_away, devices_on, volumes_on
 from tests.acceptance.figures import extender_metric
 from tests.acceptance.length import Length
 from tests.acceptance.objects import Object, a_job, a_task
+from tests.acceptance.pages import Pages
+from tests.acceptance.parked import behind_proxy
 from tests.acceptance.timeline import lives
 
 pytestmark = pytest.mark.cluster
+LAYOUTS = ("own", "shared")
 
 SIZE = 4
 PATIENCE_S = 20.0
-SELECTED = "volume.kubernetes.io/selected-node"
-CLASS = "slow"
-CLAIM = "data"
+#: back-off of a call that found nobody, and the next session
+AGAIN_S = 40.0
 
 
-async def test_a_gang_waits_for_a_slow_volume(bed: Bed, length: Length) -> None:
+def a_gang(volumes: Volumes) -> Object:
+    """Return a Job of four, one of which has the claim."""
+    store = a_task("store", volumes=[volumes.mount()], cpu=1)
+    return a_job("gang", store, a_task("worker", SIZE - 1, cpu=1), min_available=SIZE)
+
+
+async def runs(bed: Bed, within_s: float = PATIENCE_S) -> None:
+    """See the gang run, with the pods that it was made with."""
+    await bed.until(lambda: len(bed.running("gang")) == SIZE, within_s, "the gang runs")
+    assert len(lives(bed, "gang")) == SIZE, "a pod was replaced"
+
+
+def store_of(bed: Bed) -> Object:
+    """Return the member that has the claim."""
+    [store] = [pod for pod in bed.pods_of("gang") if "store" in pod["metadata"]["name"]]
+    return store
+
+
+def nominated(bed: Bed) -> set[str]:
+    """Return the nodes that the member with the claim was ever nominated to."""
+    shown = [seen.object for seen in bed.pods.history if "store" in seen.object["metadata"]["name"]]
+    mine = [pod for pod in shown if pod["metadata"]["namespace"] == bed.namespace]
+    return {node for pod in mine if (node := pod["status"].get("nominatedNodeName"))}
+
+
+async def test_a_gang_waits_for_a_local_volume_that_is_bound_slowly(
+    bed: Bed, length: Length
+) -> None:
+    nodes = bed.nodes(6, cpu=2)
+    with volumes_on(bed, nodes[4:]) as volumes:
+        async with bed.auditor() as auditor:
+            with binder_away(bed):
+                bed.create(a_gang(volumes))
+                await bed.until(volumes.kept, PATIENCE_S, "kube-scheduler takes a volume")
+                await bed.never(
+                    lambda: bed.bound("gang"), length.volume_s, "a member is bound without the rest"
+                )
+            await runs(bed)
+            await auditor.finish()
+
+        assert extender_metric(bed, "pumice_bind_errors") == 0
+        assert volumes.is_bound()
+        [volume] = volumes.kept()
+        assert volume["metadata"]["name"] == volumes.of(store_of(bed)["spec"]["nodeName"])
+        assert nominated(bed) <= set(nodes[4:])
+    store, *workers = sorted(lives(bed, "gang"), key=lambda life: life.released)
+    assert "store" in store.name
+    assert min(worker.released for worker in workers) >= store.released + length.volume_s
+
+
+async def test_a_gang_waits_for_a_volume_that_is_made_slowly(bed: Bed, length: Length) -> None:
     bed.nodes(SIZE // 2, cpu=2)
-    bed.create(A_CLASS, A_CLAIM)
-    with_volume = a_task("store", volumes=[VOLUME], cpu=1)
-    rest = a_task("worker", SIZE - 1, cpu=1)
-    async with bed.auditor() as auditor:
-        bed.create(a_job("gang", with_volume, rest, min_available=SIZE))
-        await bed.until(lambda: selected(bed), PATIENCE_S, "a node is chosen for the volume")
-        await bed.never(
-            lambda: bed.bound("gang"), length.volume_s, "a member is bound without the rest"
-        )
-        bind(bed)
-        await bed.until(lambda: bed.job_phase("gang") == "Running", PATIENCE_S, "the gang runs")
-        await auditor.finish()
+    with volumes_on(bed, provisioner="example.com/slow") as volumes:
+        async with bed.auditor() as auditor:
+            bed.create(a_gang(volumes))
+            await bed.until(volumes.selected, PATIENCE_S, "a node is chosen for the volume")
+            await bed.never(
+                lambda: bed.bound("gang"), length.volume_s, "a member is bound without the rest"
+            )
+            volumes.make(volumes.selected(), claimed=True)
+            await runs(bed)
+            await auditor.finish()
 
-    assert extender_metric(bed, "pumice_bind_errors") == 0
-    assert len(lives(bed, "gang")) == SIZE
-    [store] = [pod for pod in bed.running("gang") if "store" in pod["metadata"]["name"]]
-    assert store["spec"]["nodeName"] == selected(bed)
+        assert extender_metric(bed, "pumice_bind_errors") == 0
+        assert store_of(bed)["spec"]["nodeName"] == volumes.selected()
 
 
-def selected(bed: Bed) -> str:
-    """Return the node for which kube-scheduler wants the volume; empty while there is none."""
-    claim = bed.api.get(claim_path(bed))
-    return str(claim["metadata"].get("annotations", {}).get(SELECTED, ""))
+async def test_the_rest_is_planned_around_a_node_that_was_not_foreseen(bed: Bed) -> None:
+    """The volume on the planned node goes; the other one is where another member is to go."""
+    nodes = bed.nodes(SIZE, cpu=1)
+    gate = rf"/namespaces/{bed.namespace}/pods/gang-store-0$"
+    with volumes_on(bed, nodes[2:]) as volumes:
+        async with behind_proxy(bed) as proxy, bed.auditor() as auditor:
+            with proxy.hold(method="PATCH", path=gate, body=lambda b: b"Gates" in b) as hold:
+                bed.create(a_gang(volumes))
+                await bed.until(lambda: nominated(bed), PATIENCE_S, "a node is planned")
+                await hold.arrived.wait()
+                [planned] = nominated(bed)
+                bed_of = await Pages(bed).entries()
+                [other] = set(nodes[2:]) - {planned}
+                assert other in {entry.node for entry in bed_of.values()}
+                await bed.aside(volumes.remove, planned)
+            await runs(bed)
+            await auditor.finish()
+        assert store_of(bed)["spec"]["nodeName"] == other
+        assert extender_metric(bed, "pumice_bind_errors") == 0
 
 
-def bind(bed: Bed) -> None:
-    """Make the volume on the node that was chosen, as a provisioner would."""
-    claim = bed.api.get(claim_path(bed))["metadata"]
-    terms = [{"key": "kubernetes.io/hostname", "operator": "In", "values": [selected(bed)]}]
-    reference = {
-        "kind": "PersistentVolumeClaim",
-        "apiVersion": "v1",
-        "namespace": bed.namespace,
-        "name": CLAIM,
-        "uid": claim["uid"],
-    }
-    bed.create(
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": f"volume-{bed.namespace}"},
-            "spec": {
-                "capacity": {"storage": "1Gi"},
-                "accessModes": ["ReadWriteOnce"],
-                "storageClassName": CLASS,
-                "local": {"path": "/data"},
-                "claimRef": reference,
-                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": terms}]}},
-            },
-        }
-    )
+async def test_a_kill_while_the_volume_is_being_bound_loses_nothing(bed: Bed) -> None:
+    nodes = bed.nodes(6, cpu=2)
+    with volumes_on(bed, nodes[4:]) as volumes:
+        async with bed.auditor() as auditor:
+            with binder_away(bed):
+                bed.create(a_gang(volumes))
+                await bed.until(volumes.kept, PATIENCE_S, "kube-scheduler takes a volume")
+                bed.kill("extender")
+                await auditor.killed()
+                await bed.aside(bed.restart, "extender")
+            await runs(bed, AGAIN_S)
+            await auditor.finish()
+        [volume] = volumes.kept()
+        assert volume["metadata"]["name"] == volumes.of(store_of(bed)["spec"]["nodeName"])
 
 
-def claim_path(bed: Bed) -> str:
-    return f"/api/v1/namespaces/{bed.namespace}/persistentvolumeclaims/{CLAIM}"
-
-
-VOLUME: Object = {"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}}
-A_CLASS: Object = {
-    "apiVersion": "storage.k8s.io/v1",
-    "kind": "StorageClass",
-    "metadata": {"name": CLASS},
-    "provisioner": "example.com/slow",
-    "volumeBindingMode": "WaitForFirstConsumer",
-}
-A_CLAIM: Object = {
-    "apiVersion": "v1",
-    "kind": "PersistentVolumeClaim",
-    "metadata": {"name": CLAIM},
-    "spec": {
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": CLASS,
-        "resources": {"requests": {"storage": "1Gi"}},
-    },
-}
+async def test_a_gang_whose_devices_the_engine_does_not_know_goes_where_they_are(bed: Bed) -> None:
+    nodes = bed.nodes(6, cpu=2, prefix="card-")
+    with devices_on(bed, nodes[2:]) as claims:
+        async with bed.auditor() as auditor:
+            bed.create(
+                a_job("gang", replicas=SIZE, min_available=SIZE, cpu=1, resourceClaims=claims)
+            )
+            await runs(bed, AGAIN_S)
+            await auditor.finish()
+        assert {pod["spec"]["nodeName"] for pod in bed.running("gang")} == set(nodes[2:])
