@@ -49,6 +49,8 @@ class KubeScheduler:
     ask: Callable[[Json, str], Any]
     #: where a pod goes that is neither pinned nor nominated
     node: str = "n0"
+    #: where a pod goes that might go elsewhere than it was nominated, if anywhere else
+    elsewhere: Callable[[], str] = lambda: ""
     #: pods that it does not look at (yet)
     blind_to: Callable[[str], bool] = lambda name: False
     answers: list[tuple[str, str]] = field(default_factory=list)
@@ -101,7 +103,8 @@ class KubeScheduler:
             if stored is None or stored["metadata"]["uid"] != meta["uid"]:
                 return
             typed = msgspec.convert(stored, Pod)
-            node = pinned_node(typed) or typed.status.nominated_node_name or self.node
+            hint = typed.status.nominated_node_name or self.node
+            node = pinned_node(typed) or self.elsewhere() or hint
             answer = await self.ask(stored, node)
             self.answers.append((meta["name"], answer))
             if not answer:

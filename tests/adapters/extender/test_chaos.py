@@ -17,6 +17,7 @@ from tests.effort import stride
 from tests.fakeapi.faults import Call
 from tests.fakeapi.store import Entry
 
+CLAIM = {"resourceClaims": [{"name": "card", "resourceClaimTemplateName": "card"}]}
 REPLICA_SET = {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "r", "controller": True}
 SIZE = 5
 NODES, CPU = 6, 8
@@ -32,9 +33,14 @@ class Owners:
         self.pods: dict[str, Json] = {}
         bed.api.store.listeners.append(self._changed)
 
-    def submit(self, name: str, minimum: int, **more: Any) -> None:
-        self.pods |= {f"{name}-{i}": more for i in range(SIZE)}
-        self.bed.gang(name, SIZE, minimum=minimum, **more)
+    def submit(self, name: str, minimum: int, claims: int, **more: Any) -> None:
+        """Make a gang of which so many have a claim, so that they may go elsewhere."""
+        self.bed.gang(name, 0, minimum=minimum)
+        self.pods |= {
+            f"{name}-{i}": {**more, "spec": CLAIM if i < claims else {}} for i in range(SIZE)
+        }
+        for i in range(SIZE):
+            self._make(f"{name}-{i}")
 
     def _changed(self, entry: Entry) -> None:
         meta = entry.obj["metadata"]
@@ -111,11 +117,13 @@ async def test_in_the_end_all_is_well(seed: int) -> None:
     owners = Owners(bed)
     order_faults(bed, rng, lambda: failing)
     async with bed.scheduler() as scheduler:
+        scheduler.elsewhere = lambda: f"n{rng.randrange(NODES)}" if rng.random() < 0.3 else ""
         for life in range(LIVES):
             async with bed.extender(kill=rng.random() < 0.5):
                 for i in range(GANGS_A_LIFE):
                     foreign = {"owner": REPLICA_SET} if rng.random() < 0.3 else {}
-                    owners.submit(f"g{life}{i}", rng.choice([5, 5, 3, 1]), **foreign)
+                    claims = rng.choice([0, 0, 1, SIZE])
+                    owners.submit(f"g{life}{i}", rng.choice([5, 5, 3, 1]), claims, **foreign)
                 for _ in range(10):
                     await asyncio.sleep(rng.uniform(0, 0.08))
                     make_trouble(bed, scheduler, rng)
