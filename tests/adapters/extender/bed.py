@@ -266,7 +266,7 @@ class Bed:
         assert model.cluster.check() == []
         # A count in an Event is sent again when its answer was lost; all else must not be.
         idle = [write for write in self.api.objects.idle if not write.startswith("events ")]
-        assert idle == [], "writes that changed nothing"
+        assert idle == [], f"writes that changed nothing: {idle}"
 
     def _kubelet(self, entry: Entry) -> None:
         """Start what was bound."""

@@ -82,7 +82,9 @@ def make_trouble(bed: Bed, scheduler: KubeScheduler, rng: random.Random) -> None
         pod["metadata"]["name"]
         for pod in pods
         if pod["spec"].get("schedulingGates")
+        # Were it not to be pinned, our patch might come too late to change anything.
         and pod["metadata"]["ownerReferences"][0]["kind"] == "Job"
+        and "resourceClaims" not in pod["spec"]
     ]
     match rng.randrange(8):
         case 0 | 1 if pods:
