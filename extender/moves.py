@@ -30,7 +30,7 @@ def move(model: Model, entry: Entry, node: str, wake: Callable[[], None]) -> str
     """
     if entry.arm is Arm.PIN:
         return OTHER_NODE
-    held: list[Entry] = _yielding(model, entry)
+    held: list[Entry] = yielding(model, entry)
     lost: list[Plan] = []
     if model.cluster.strays(entry.uid, node):
         lost += [_give_way(model, member) for member in held]
@@ -48,8 +48,8 @@ def move(model: Model, entry: Entry, node: str, wake: Callable[[], None]) -> str
     return ""
 
 
-def _yielding(model: Model, entry: Entry) -> list[Entry]:
-    """Return the members that give way: those planned and held, beside a pod that has claims."""
+def yielding(model: Model, entry: Entry) -> list[Entry]:
+    """Return the members that give way to a pod that has claims: those planned and held."""
     pod = model.pending.get(entry.uid)
     if entry.job is None or pod is None or not has_claims(pod):
         return []

@@ -34,6 +34,7 @@ from pumice.core.api.core import Pod
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, State
 from pumice.core.prebinding import has_claims
+from pumice.core.readiness import job_ready
 
 WINDOW = 1000
 """Pods that may be Released or Arrived at a time."""
@@ -146,7 +147,7 @@ class Releases:
     # --- inside -----------------------------------------------------------------------------
 
     def _next_wave(self, gang: Gang) -> None:
-        while gang.waves and all(self._is_through(uid) for uid in gang.out):
+        while gang.waves and all(self._is_through(uid, gang.job) for uid in gang.out):
             # Noted before the first is let go: an answer may come, and call this again, meanwhile.
             gang.out = gang.waves.popleft()
             for uid in gang.out:
@@ -176,11 +177,12 @@ class Releases:
     def _first_let_go(self) -> float:
         return next(iter(self._awaited.values()), math.inf)
 
-    def _is_through(self, uid: PodUid) -> bool:
+    def _is_through(self, uid: PodUid, job: JobKey) -> bool:
         entry = self.model.ledger.get(uid)
         if entry is None:
-            # A pod that merely lost its plan is still to come.
-            return uid not in self.model.pending
+            # A pod that merely lost its plan is still to come, if its gang cannot do without it.
+            info = self.model.cluster.jobs.get(job)
+            return uid not in self.model.pending or info is None or job_ready(info)
         return not (entry.planned or entry.state is State.RELEASED)
 
     def _let_go(self, uid: PodUid) -> None:

@@ -23,6 +23,7 @@ from extender import wire
 from extender.answers import NOT_PLANNED, QUEUE_FULL
 from extender.barrier import Barrier
 from extender.model import Model
+from extender.moves import yielding
 from extender.strangers import Strangers
 from pumice.core.api.core import Pod
 from pumice.core.conf import Configuration
@@ -98,7 +99,11 @@ class EngineVerbs:
             return wire.FilterResult(node_names=[], error=NOT_PLANNED)
         if not self.barrier.within_queue(task):
             return _left(offered, (), QUEUE_FULL)
-        return _left(offered, *await self._ask(lambda session: _allowed(session, task)))
+        allowed, why = await self._ask(lambda session: _allowed(session, task))
+        if entry is not None:
+            # Full or not, where those are it may go: they give way.
+            allowed |= {member.node for member in yielding(self.model, entry)}
+        return _left(offered, allowed, why)
 
     async def prioritize(self, args: wire.Args) -> list[wire.HostPriority]:
         """Return the engine's scores, stretched over 0 to 10; nothing for pods of others."""

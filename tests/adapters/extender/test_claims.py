@@ -95,6 +95,17 @@ async def test_those_that_share_a_claim_follow_the_volume() -> None:
     assert [*await asyncio.gather(first, second)] == ["", ""]
 
 
+async def test_where_it_can_do_without_a_refused_member_the_rest_waits_no_longer() -> None:
+    world = a_gang("a", "b", minimum=2)
+    world.apply({"x": "n1", "a": "n1", "b": "n2"})
+    assert entry_of(world, "a").planned
+
+    world.releases.replan(PodUid("x"), "n1")
+    world.releases.pump()
+
+    assert world.states() == {"a": ("Released", "n1"), "b": ("Released", "n2")}
+
+
 # After a restart.
 
 

@@ -74,6 +74,18 @@ async def test_a_pod_that_was_merely_ungated_has_a_node_too_but_may_go_elsewhere
     assert await verbs.filter(args(pod, "n2")) == left("n2")
 
 
+async def test_a_pod_with_claims_may_go_elsewhere_also_where_held_members_are_planned() -> None:
+    spec = {"resourceClaims": [{"name": "card", "resourceClaimTemplateName": "card"}]}
+    pods = (a_pod("x", spec=spec), a_pod("a"))
+    world = World.make(*(a_node(f"n{i}", cpu=1) for i in (1, 2, 3)), pods=pods)
+    world.apply({"x": "n1", "a": "n2"})
+    world.model.set_pod(a_pod("f", gates=None, node="n3", scheduler="other", group=""))
+    verbs = verbs_of(world)
+
+    assert await verbs.filter(args(pods[0], "n1", "n2")) == left("n1", n2=NOT_ALLOWED)
+    assert await verbs.filter(args(pods[0], "n2", "n3")) == left("n2", n3=NOT_ALLOWED)
+
+
 async def test_an_unplanned_pod_is_left_the_nodes_that_the_engine_allows() -> None:
     pod = a_pod("a", cpu="3", gates=None)
     world = World.make(a_node("n1", cpu=2), a_node("n2"), pods=(pod,))
