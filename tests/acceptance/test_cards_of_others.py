@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from http import HTTPStatus
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.acceptance.length import Length
 from tests.acceptance.objects import Object, a_pod
 from tests.acceptance.parked import behind_proxy
 from tests.acceptance.races import CONFIGURATION, NODE_CARDS, Race, nothing_is_leaked
+from tests.acceptance.test_cards import Nth, arrives
 
 pytestmark = pytest.mark.cluster
 LAYOUTS = ("shared",)
@@ -81,14 +83,16 @@ async def test_a_kill_while_they_are_bound_gives_nothing_away_twice(bed: Bed, pa
     names = [f"pod-{i}" for i in range(3)]
     with device_plugins(bed) as plugins:
         async with behind_proxy(bed) as proxy, bed.auditor() as auditor:
-            with proxy.hold(method="POST", path="/binding$") as hold:
+            with proxy.hold(method="POST", path="/binding$", body=(bound := Nth(0))) as hold:
                 bed.create(*(a_pod(name, scheduler=OTHERS, **sharing()) for name in names))
                 await asyncio.wait_for(hold.arrived.wait(), PATIENCE_S)
                 bed.kill(part)
                 await auditor.killed()
                 if part == "extender":
-                    await hold.left.wait()  # what was on its way never arrives
+                    await hold.left.wait()
             await bed.aside(bed.restart, part)
+            if part == "extender":  # what was on its way arrives late
+                assert await arrives(proxy, bound.held) == HTTPStatus.CONFLICT
             await bed.until(lambda: plugins.served == 2, PATIENCE_S, "two of them have a card")
             await bed.never(lambda: plugins.served > 2, STAYS_S, "a card was given away twice")
             await auditor.finish()

@@ -158,7 +158,7 @@ def worlds(draw: st.DrawFn) -> World:
     return World(registered(register(*cards), []), tuple(uses), vgpu(*steps), policy, hidden)
 
 
-@settings(max_examples=examples(3000), deadline=None)
+@settings(max_examples=examples(900), deadline=None)
 @given(world=worlds())
 def test_what_one_numa_node_can_hold_is_at_one_and_never_more_than_there_is(world: World) -> None:
     makes, uses, ask = world.offer.makes, world.uses, world.ask
@@ -181,7 +181,7 @@ def test_what_one_numa_node_can_hold_is_at_one_and_never_more_than_there_is(worl
         assert admits(makes[i], uses[i], share, "vgpu")
 
 
-@settings(max_examples=examples(1000), deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(world=worlds())
 def test_cards_at_one_numa_node_are_chosen_as_those_of_which_nothing_is_known(
     world: World,
