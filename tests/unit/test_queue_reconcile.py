@@ -118,7 +118,7 @@ SYNC = {
         Observed(a_queue(parent="p"), a_queue("p", "Closing")),
         want=[
             MarkClosedByParent("q", "uid-q", True),
-            Enqueue("q", "CloseQueue"),
+            Enqueue("q", "CloseWithParent"),
         ],
     ),
     "a queue closed by its parent opens with it": Case(
@@ -139,7 +139,7 @@ SYNC = {
         Observed(a_queue(state="Unknown", parent="p"), a_queue("p", "Closed")),
         want=[
             MarkClosedByParent("q", "uid-q", True),
-            Enqueue("q", "CloseQueue"),
+            Enqueue("q", "CloseWithParent"),
         ],
     ),
     "a queue that somebody else opened is not closed for its parent any more": Case(
@@ -152,7 +152,7 @@ SYNC = {
     ),
     "one that is about to close with its parent keeps the mark": Case(
         Observed(a_queue(parent="p", closed_by_parent="true"), a_queue("p", "Closing")),
-        want=[Enqueue("q", "CloseQueue")],
+        want=[Enqueue("q", "CloseWithParent")],
     ),
     "root opens again, whoever closed it": Case(
         Observed(a_queue("root", "Closed", parent="")),
@@ -184,6 +184,12 @@ CLOSE = {
         Observed(a_queue(state="Closing"), ROOT),
         want=[state("Closed")],
     ),
+    "one that its parent closed is now closed by its user": Case(
+        Observed(
+            a_queue(state="Closing", parent="p", closed_by_parent="true"), a_queue("p", "Closed")
+        ),
+        want=[state("Closed"), MarkClosedByParent("q", "uid-q", False)],
+    ),
     "root does not close": Case(
         Observed(ROOT),
         want=[
@@ -205,8 +211,8 @@ CLOSE = {
         want=[
             state("Closed"),
             MarkClosedByParent("a", "uid-a", True),
-            Enqueue("a", "CloseQueue"),
-            Enqueue("c", "CloseQueue"),
+            Enqueue("a", "CloseWithParent"),
+            Enqueue("c", "CloseWithParent"),
             CLOSED_EVENT,
         ],
     ),
@@ -262,6 +268,11 @@ def test_close(case: Case) -> None:
     assert reconcile("CloseQueue", case.seen) == case.want
 
 
+def test_a_queue_that_has_closed_with_its_parent_keeps_the_mark() -> None:
+    queue = a_queue(state="Closed", parent="p", closed_by_parent="true")
+    assert reconcile("CloseWithParent", Observed(queue, a_queue("p", "Closed"))) == []
+
+
 @pytest.mark.parametrize("case", OPEN.values(), ids=OPEN.keys())
 def test_open(case: Case) -> None:
     assert reconcile("OpenQueue", case.seen) == case.want
@@ -281,7 +292,7 @@ def test_root_and_default_are_created_where_they_are_missing() -> None:
 
 PHASES: list[PodGroupPhase] = ["", "Pending", "Inqueue", "Running", "Unknown", "Completed"]
 STATES: list[QueueState] = ["", "Open", "Closed", "Closing", "Unknown"]
-ACTIONS: list[Action] = ["SyncQueue", "OpenQueue", "CloseQueue"]
+ACTIONS: list[Action] = ["SyncQueue", "OpenQueue", "CloseQueue", "CloseWithParent"]
 
 
 @given(

@@ -15,7 +15,8 @@ any phase keep a queue Closing, finished ones too. A state that a client writes 
 that an action led to.
 
 Closing a queue closes those below it, and opening it opens again those that were closed for its
-sake, which is noted in an annotation; what a user closed stays closed. `root` never closes.
+sake, which is noted in an annotation; what a user closed stays closed, be it that its parent had
+closed it before. `root` never closes.
 Counts of PodGroups go into the status, where Volcano leaves zeros.
 
 A queue's own state is written before anything follows for those below: whoever crashes between
@@ -32,6 +33,7 @@ from pumice.core.api.meta import ObjectMeta
 from pumice.core.api.scheduling import Queue, QueueSpec, QueueState
 from pumice.core.queues.types import (
     CLOSE,
+    CLOSE_WITH_PARENT,
     OPEN,
     Action,
     CreateQueue,
@@ -70,9 +72,11 @@ def reconcile(action: Action, seen: Observed) -> list[Effect]:
     match action:
         case "OpenQueue" if state != "Open":
             return [*_open(seen), *_parent(seen)]
-        case "CloseQueue" if state not in SHUT:
+        case "CloseQueue" | "CloseWithParent" if state not in SHUT:
             return [*_close(seen), *_parent(seen)]
-        case "SyncQueue" | "OpenQueue" | "CloseQueue":
+        case "CloseQueue" if _closed_by_parent(seen.queue) == "true":
+            return [*_status(seen, _settled(seen)), *_mark(seen.queue, closed=False)]
+        case "SyncQueue" | "OpenQueue" | "CloseQueue" | "CloseWithParent":
             return [*_status(seen, _settled(seen)), *_parent(seen), *_follow_parent(seen)]
         case other:
             assert_never(other)
@@ -136,7 +140,7 @@ def _follow_parent(seen: Observed) -> Iterator[Effect]:
     was_closed = _closed_by_parent(seen.queue) == "true"
     if above in SHUT and here not in SHUT:
         yield from _mark(seen.queue, closed=True)
-        yield Enqueue(meta.name, CLOSE)
+        yield Enqueue(meta.name, CLOSE_WITH_PARENT)
     elif above == "Open" and here in SHUT and was_closed:
         yield Enqueue(meta.name, OPEN)
     elif above == "Open" and here == "Open" and was_closed:
@@ -167,7 +171,7 @@ def _close(seen: Observed) -> Iterator[Effect]:
     for child in seen.children:
         if child.status.state not in SHUT:
             yield from _mark(child, closed=True)
-            yield Enqueue(child.metadata.name, CLOSE)
+            yield Enqueue(child.metadata.name, CLOSE_WITH_PARENT)
     yield RecordEvent("Normal", CLOSE, "Close queue succeed")
 
 

@@ -8,11 +8,13 @@ from typing import Final, Literal
 
 from pumice.core.api.scheduling import PodGroupPhase, Queue, QueueState
 
-Action = Literal["SyncQueue", "OpenQueue", "CloseQueue"]
+Action = Literal["SyncQueue", "OpenQueue", "CloseQueue", "CloseWithParent"]
 
 SYNC: Final = "SyncQueue"
 OPEN: Final = "OpenQueue"
 CLOSE: Final = "CloseQueue"
+#: nobody asked for it; it follows from a parent that is closed
+CLOSE_WITH_PARENT: Final = "CloseWithParent"
 
 
 @dataclass(frozen=True, slots=True)

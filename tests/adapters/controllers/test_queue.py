@@ -229,6 +229,25 @@ async def test_a_queue_that_a_client_opened_and_its_user_closes_stays_closed(
         assert world.state("a") == "Closed"
 
 
+async def test_a_queue_that_its_user_closes_below_a_closed_one_stays_closed(
+    world: QueueWorld,
+) -> None:
+    world.add_queue("top", state="Open")
+    world.add_queue("a", "top", state="Open")
+    world.add_queue("b", "top", state="Open")
+    async with world.running():
+        world.command("CloseQueue", "top")
+        await until(lambda: {world.state(name) for name in ("top", "a", "b")} == {"Closed"})
+        await world.clock.advance(5)
+        assert [world.mark(name) for name in ("a", "b")] == ["true", "true"]
+        world.command("CloseQueue", "a")
+        await until(lambda: world.mark("a") == "false")
+        world.command("OpenQueue", "top")
+        await until(lambda: world.state("b") == "Open")
+        await world.clock.advance(60)
+        assert world.state("a") == "Closed"
+
+
 async def test_an_unknown_state_stays_until_an_action(world: QueueWorld) -> None:
     world.add_queue("q", state="Unknown")
     async with world.running():
