@@ -149,6 +149,21 @@ def test_what_a_queue_deserves_of_one_resource_takes_no_other_for_good(action: s
         assert told(waits).endswith("that queue could take as much back at once.")
 
 
+def test_plugins_that_let_so_many_go_mean_the_same_ones() -> None:
+    """One pod stays for the gang's minimum and four for the queue's due, the eldest of all."""
+    tier = ["gang", "conformance", "capacity", "predicates"]
+    life = Life(
+        a_conf("enqueue allocate reclaim", tier),
+        nodes(n1="8 64Gi"),
+        [a_queue("due", deserved="4"), a_queue("over", deserved="4")],
+        a_job("loose", 8, gang=1, queue="over", on=["n1"] * 8, phase="Running"),
+        a_job("whole", 4, queue="due"),
+    )
+    life.settle()
+    assert life.gone("loose") == [f"loose-{i}" for i in (7, 6, 5, 4)]
+    assert len(life.where("whole")) == 4
+
+
 def test_another_queue_gives_where_one_has_as_good_a_claim() -> None:
     life = Life(
         conf("enqueue allocate reclaim", "capacity"),

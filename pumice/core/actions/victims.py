@@ -159,7 +159,7 @@ class Evictor:
             return None
         reason = self._reason(task, i, agreed)
         gone: list[Task] = []
-        for victim in sorted(agreed.victims, key=lambda v: self.ssn.victim_key(v, task)):
+        for victim in agreed.victims:
             if fits():
                 break
             part.evict(victim, reason(victim))
@@ -177,13 +177,22 @@ class Evictor:
         return gone
 
     def _agreed(self, task: Task, i: int) -> Agreement:
-        """Return who may go for a task on a node; nobody where all of them are not enough."""
-        candidates = self.candidates(task, i)
+        """
+        Return who may go for a task on a node, the least important first.
+
+        They are asked for in that order, so that plugins that each let only so many of a job or
+        a queue go mean the same ones. Nobody may where all of them are not enough.
+        """
+        candidates = sorted(
+            self.candidates(task, i), key=lambda other: self.ssn.victim_key(other, task)
+        )
         if self.passed:
             candidates = [c for c in candidates if queue_of(self.ssn, c) not in self.passed]
         if not candidates:
             return Agreement([])
         agreed = self.ssn.agree(self.point, task, candidates)
+        place = {candidate.uid: n for n, candidate in enumerate(candidates)}
+        agreed.victims.sort(key=lambda victim: place[victim.uid])
         room = self.ssn.nodes.future(i)
         for victim in agreed.victims:
             room[: victim.cls.req.size] += victim.cls.req
