@@ -23,6 +23,8 @@ from pumice.local.paths import manifests
 DIRECTORIES = ("crds", "rbac", "admission")
 MARKER = "shared/marker.yaml"
 CLUSTER_SCOPED = {
+    "CSIDriver": "csidrivers",
+    "CSINode": "csinodes",
     "ClusterRole": "clusterroles",
     "ClusterRoleBinding": "clusterrolebindings",
     "CustomResourceDefinition": "customresourcedefinitions",

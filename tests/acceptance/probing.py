@@ -3,7 +3,8 @@ Probing kube-scheduler: which nodes would it take for a pod, and how does it sco
 
 A scheduler extender sees in `filter` the nodes that all of kube-scheduler's own filters left over,
 and refuses in `bind`, so that no probe ever lands anywhere. The scores are read from the log,
-which tells them at verbosity 10.
+which tells them at verbosity 10. Where volumes are bound before a pod is, it refuses in `filter`
+already, and nothing is scored.
 """
 
 from __future__ import annotations
@@ -36,12 +37,19 @@ class Observed:
 
     nodes: list[str]
     scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    #: the message of the pod's condition, where it found no node
+    message: str = ""
 
 
 class Recorder:
-    """The extender: remembers the first question about each pod, and binds nothing."""
+    """
+    The extender: remembers the first question about each pod, and binds nothing.
 
-    def __init__(self) -> None:
+    With `at_filter` it does not let it come to that.
+    """
+
+    def __init__(self, *, at_filter: bool = False) -> None:
+        self.at_filter = at_filter
         self.passed: dict[str, list[str]] = {}
         self.changed = threading.Condition()
         self._bound: set[str] = set()
@@ -63,7 +71,11 @@ class Recorder:
         with self.changed:
             self.changed.notify_all()
             if path == "/filter":
-                self.passed.setdefault(body["Pod"]["metadata"]["uid"], body["NodeNames"])
+                uid = body["Pod"]["metadata"]["uid"]
+                self.passed.setdefault(uid, body["NodeNames"])
+                if self.at_filter:
+                    self._bound.add(uid)
+                    return {"NodeNames": []}
                 return {"NodeNames": body["NodeNames"]}
             self._bound.add(body["PodUID"])
             return {"Error": "a probe is not to be bound"}
@@ -92,9 +104,9 @@ class Recorder:
 class Prober:
     """A kube-scheduler with a recorder behind it; it scores as Volcano makes it score."""
 
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(self, plane: ControlPlane, *, at_filter: bool = False) -> None:
         self.plane = plane
-        self.recorder = Recorder()
+        self.recorder = Recorder(at_filter=at_filter)
         self._log = plane.directory / "logs" / f"{NAME}.log"
         self._scheduler = Scheduler(plane, NAME)
         self._scheduler.start(
@@ -107,26 +119,31 @@ class Prober:
         made: Object = self.plane.api.post(path, pod)
         name, uid = made["metadata"]["name"], made["metadata"]["uid"]
         try:
-            self._wait(f"{path}/{name}", uid)
+            message = self._wait(f"{path}/{name}", uid)
         finally:
             self.plane.api.delete(f"{path}/{name}", {"gracePeriodSeconds": 0})
-        return made, Observed(sorted(self.recorder.passed.get(uid, ())), self._scores(name))
+        nodes = sorted(self.recorder.passed.get(uid, ()))
+        return made, Observed(nodes, self._scores(name), message)
 
-    def _wait(self, path: str, uid: str) -> None:
+    def _wait(self, path: str, uid: str) -> str:
+        """Wait until kube-scheduler has looked at the pod; return what it says without a node."""
         deadline = monotonic() + PATIENCE_S
         with self.recorder.changed:
             while not self.recorder.is_done(uid):
                 self.recorder.changed.wait(LOG_DELAY_S)
-                if self._has_no_node(path, uid):
-                    return
+                message = self._refusal(path, uid)
+                if message:
+                    return message
                 assert monotonic() < deadline, f"kube-scheduler did not look at {path}"
         # The last lines of the log come after the answer.
         sleep(LOG_DELAY_S)
+        return ""
 
-    def _has_no_node(self, path: str, uid: str) -> bool:
+    def _refusal(self, path: str, uid: str) -> str:
         conditions = self.plane.api.get(path)["status"].get("conditions", ())
-        refused = any(c["type"] == "PodScheduled" and c["status"] == "False" for c in conditions)
-        return refused and uid not in self.recorder.passed
+        refused = (c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False")
+        message = next((str(c.get("message", "")) for c in refused), "")
+        return "" if uid in self.recorder.passed else message
 
     def _scores(self, name: str) -> dict[str, dict[str, int]]:
         scores: dict[str, dict[str, int]] = {}

@@ -33,7 +33,8 @@ LOST = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s
 ZONE = "node(s) had no available volume zone"
 TOO_MANY = "node(s) exceed max volume count"
 IN_USE = (
-    "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already"
+    " in-use by another pod"
 )
 
 TOPOLOGY = "topology.kubernetes.io"
@@ -245,7 +246,7 @@ UNBOUND = {
             a_volume("w", terms=[term(HOST, "n2", "n3")]),
         ],
         "n2",
-        {CONFLICT: 2, NOTHING: 1},
+        {CONFLICT: 2, NOTHING: 2},
         pod=two(),
     ),
     "a pod on its way has its volume already": Case(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -191,6 +192,28 @@ def test_the_tightest_volume_is_the_best_unless_the_shape_says_otherwise() -> No
     assert goes_to() == "n2"
     assert goes_to(shape=reverse) == "n3"
     assert goes_to(weight=0) == "n1"
+
+
+def test_the_score_is_the_mean_over_classes_of_how_full_the_volumes_are() -> None:
+    stored = [
+        LOCAL,
+        MADE,
+        *(a_claim(name, storage=size) for name, size in (("a", "1Gi"), ("b", "2Gi"))),
+        a_claim("c", of="made", storage="3Gi"),
+        *disks(n1="v=1Gi w=3Gi", n2="x=4Gi y=4Gi", n3="z1=2Gi z2=1Gi"),
+        a_volume("m", of="made", on="n1", storage="6Gi"),
+        a_volume("m3", of="made", on="n3", storage="3Gi"),
+    ]
+    # Of class `local` 3 of 4 Gi, 3 of 8, 3 of 3; of class `made` 3 of 6, none, 3 of 3.
+    cluster = store(a_cluster(nodes(n1="4", n2="4", n3="4"), a_gang("g", "a b c")), stored)
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 50, "score": 8}]
+    for arguments, want in (
+        ({}, [(75 + 50) // 2 + 1, 37, 100]),  # 62.5 is rounded up
+        ({"volumebinding__weight": 3, "volumebinding__shape": shape}, [240, 177, 240]),
+    ):
+        ssn = a_session(a_conf("", [a_plugin("predicates", **arguments)]), cluster)
+        view = ssn.views.of_task(ssn.active[0].tasks[PodUid("g-0")])
+        assert view.scores(np.arange(3)).tolist() == want
 
 
 def test_a_malformed_shape_is_told() -> None:

@@ -23,6 +23,7 @@ from pumice.core.steering import pin_patch
 from tests.adapters.extender.world import merged
 from tests.builders import Thing, a_cluster, a_group, a_job, a_node, a_pod, a_session, nodes
 from tests.unit.explain.builders import ROOM, SHARES
+from tests.volumes import a_claim, a_class, a_mounting_pod, a_volume, store
 
 OURS = frozenset({"volcano"})
 GANG: list[Thing] = [*nodes(n="2 8Gi"), *a_job("j", 3)]
@@ -219,6 +220,22 @@ def test_a_node_that_would_not_be_chosen_again() -> None:
     assert choice.verdict is not None
     assert (choice.verdict.score, choice.verdict.best, choice.verdict.better) == (25.0, 100.0, 1)
     assert found.sentence.endswith("and 1 of them score higher than big.")
+
+
+def test_why_a_pod_with_volumes_is_where_it_is_and_nowhere_else() -> None:
+    pod = a_mounting_pod("j-0", "a", job="j")
+    cluster = a_cluster(nodes(n1="4 8Gi", n2="4 8Gi"), a_group("j"), pod, assumed={"j-0": "n2"})
+    store(cluster, a_class("local"), a_claim("a"), a_volume("v", on="n2"))
+    picture = Picture(cluster.snapshot(), run_session(cluster.snapshot(), ROOM, 0.0, "s1"))
+    job = picture.snapshot.jobs[JobKey("ns/j")]
+    task = job.tasks[PodUid("j-0")]
+    choice = choose(picture, ROOM, job, task, class_of(picture, task.pod), "n2")
+
+    why = "no volume left for a claim of the pod, and none can be made there"
+    nothing = "node(s) didn't find available persistent volumes to bind"
+    assert choice.refused == (Refused(1, nothing, why),)
+    assert choice.verdict is not None
+    assert choice.verdict.takes
 
 
 def test_why_a_pod_is_not_where_somebody_expects_it() -> None:

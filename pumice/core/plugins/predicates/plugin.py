@@ -78,7 +78,7 @@ class Predicates:
         )
         volumes = self._volumes(ssn)
         alone = StaticFilter(nodes, volumes)
-        together = PeerFilter(ssn, alone, self.switches, volumes)
+        together = PeerFilter(ssn, nodes, self.switches, volumes)
         slots = Slots(ssn.nodes)
         ssn.points.predicate[NAME] = lambda cls: verdict(len(ssn.nodes), alone(cls))
         ssn.points.live_predicate[NAME] = LivePredicate(together.applies, together.check)
@@ -92,7 +92,7 @@ class Predicates:
         points, volumes = ssn.points, VolumeFilter(ssn.snapshot, self.volume_switches)
         points.distinction[NAME] = volumes.mark
         points.pre_predicate[NAME] = volumes.fault
-        points.batch_node_order[NAME] = BatchNodeOrder(volumes.scores, volumes.score)
+        points.batch_node_order[NAME] = BatchNodeOrder(volumes.gives, volumes.score)
         ssn.listen(EventHandler(volumes.placed, volumes.removed))
         return volumes
 
@@ -131,10 +131,10 @@ class PeerFilter:
     """The filters that depend on other pods."""
 
     def __init__(
-        self, ssn: Session, alone: StaticFilter, switches: Switches, volumes: VolumeFilter | None
+        self, ssn: Session, nodes: NodeFilter, switches: Switches, volumes: VolumeFilter | None
     ) -> None:
         self._ssn = ssn
-        self._alone = alone
+        self._nodes = nodes
         self._switches = switches
         self._volumes = volumes
         self._peers = ssn.peers
@@ -157,7 +157,7 @@ class PeerFilter:
     def check(self, cls: TaskClass) -> PredicateResult:
         """Return which nodes take the next task of the class."""
         mask, left = self._peers.columns.all(), self._peers.columns.all()
-        for refusal in self._alone(cls):
+        for refusal in self._nodes(cls.signature):
             left &= ~refusal.nodes
         reasons: list[Refusal] = []
         for refuse in self._filters():

@@ -169,20 +169,27 @@ class Binding:
 
     # What is promised.
 
-    def choices(self, asks: tuple[Ask, ...], at: Ints) -> list[tuple[tuple[Ask, FreeVolume], ...]]:
-        """Return what the asks would get of the stock on each of the nodes in columns `at`."""
-        chosen: list[list[tuple[Ask, FreeVolume]]] = [[] for _ in range(at.size)]
+    def fullness(self, asks: tuple[Ask, ...]) -> list[Ints]:
+        """Return by class how full the volumes of each node would be; -1 where it gives none."""
+        return [
+            self._stock(of).fullness(tuple(asks[i] for i in places))
+            for of, places in self._choosing(asks)
+        ]
+
+    def _choice(self, asks: tuple[Ask, ...], node: int) -> list[tuple[Ask, FreeVolume]]:
+        """Return what the asks would get of the stock on a node."""
+        chosen = []
         for of, places in self._choosing(asks):
             mine = tuple(asks[i] for i in places)
-            for entry, found in zip(chosen, self._stock(of).choices(mine, at), strict=True):
-                entry += [(a, v) for a, v in zip(mine, found, strict=True) if v is not None]
-        return [tuple(entry) for entry in chosen]
+            found = self._stock(of).choice(mine, node)
+            chosen += [(a, v) for a, v in zip(mine, found, strict=True) if v is not None]
+        return chosen
 
     def promise(self, uid: PodUid, needs: Needs, node: int) -> None:
         """Give a pod what it gets on its node; nothing happens where it has its volumes."""
         if not needs.asks or uid in self._promises:
             return
-        [found] = self.choices(needs.asks, np.array([node]))
+        found = self._choice(needs.asks, node)
         chosen = dict(found)
         for ask in needs.asks:
             if ask.shared:

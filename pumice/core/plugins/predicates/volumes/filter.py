@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from functools import cached_property
 
-import numpy as np
-
 from pumice.core.extension import Event, Refusal
 from pumice.core.model.claims import is_bound
 from pumice.core.model.snapshots import Snapshot
 from pumice.core.model.tasks import Status, Task, TaskClass
 from pumice.core.plugins.predicates.volumes.binding import Binding
-from pumice.core.plugins.predicates.volumes.fullness import fullness
+from pumice.core.plugins.predicates.volumes.fullness import scores
 from pumice.core.plugins.predicates.volumes.needs import Needs, Reader
 from pumice.core.plugins.predicates.volumes.switches import VolumeSwitches
 from pumice.core.plugins.predicates.volumes.usage import Usage
@@ -106,7 +104,7 @@ class VolumeFilter:
 
     # How well volumes fit.
 
-    def scores(self, cls: TaskClass) -> bool:
+    def gives(self, cls: TaskClass) -> bool:
         """Return whether nodes give volumes of the stock to the class."""
         needs = self._needs(cls) if self._switches.weight > 0 else None
         return needs is not None and not self._binding.is_settled(needs)
@@ -114,9 +112,8 @@ class VolumeFilter:
     def score(self, cls: TaskClass, at: Ints) -> Floats:
         """Return how well the volumes fit that the nodes in columns `at` would give."""
         needs = self._needs(cls)
-        chosen = self._binding.choices(needs.asks if needs is not None else (), at)
-        known = {entry: fullness(entry, self._switches.shape) for entry in dict.fromkeys(chosen)}
-        return np.array([known[entry] for entry in chosen], float) * self._switches.weight
+        full = self._binding.fullness(needs.asks) if needs is not None else []
+        return scores(self._switches.shape, full, at) * self._switches.weight
 
     # What is placed and taken away.
 

@@ -11,27 +11,35 @@ the classes is the score of the node:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Sequence
+from functools import lru_cache
 
-from pumice.core.plugins.predicates.volumes.needs import Ask
-from pumice.core.plugins.predicates.volumes.stock import FreeVolume
+import numpy as np
+
 from pumice.core.plugins.predicates.volumes.switches import FULL, Shape
+from pumice.core.resources import Floats, Ints
 
 
-def fullness(chosen: Iterable[tuple[Ask, FreeVolume]], shape: Shape) -> int:
-    """Return the score of a node that gives these volumes, 0 where it gives none."""
-    sums: dict[str, list[int]] = {}
-    for ask, volume in chosen:
-        entry = sums.setdefault(ask.of, [0, 0])
-        entry[0] += math.ceil(ask.bytes)
-        entry[1] += math.ceil(volume.size)
-    if not sums:
-        return 0
-    scores = [
-        _on_line(asked * FULL // held if held else FULL, shape) for asked, held in sums.values()
-    ]
-    return math.floor(sum(scores) / len(scores) + 0.5)
+def scores(shape: Shape, fullness: Sequence[Ints], at: Ints) -> Floats:
+    """
+    Return the scores of the nodes in columns `at`, 0 for those that give nothing.
+
+    `fullness` is, for each class and node, in percent, -1 where it gives nothing.
+    """
+    line = _line(shape)
+    total, classes = np.zeros((2, at.size))
+    for full in fullness:
+        gives = full[at] >= 0
+        total += np.where(gives, line[full[at]], 0.0)
+        classes += gives
+    rounded: Floats = np.floor(total / np.maximum(classes, 1) + 0.5)
+    return rounded
+
+
+@lru_cache(maxsize=8)
+def _line(shape: Shape) -> Floats:
+    """Return the score for each percentage in use."""
+    return np.array([_on_line(used, shape) for used in range(FULL + 1)], float)
 
 
 def _on_line(used: int, shape: Shape) -> int:

@@ -244,7 +244,6 @@ class Reader:
             mounted = Counter(
                 f"{task.namespace}/{mount.name}"
                 for task in self._mounting.values()
-                if task.job is not None or task.occupies
                 for mount in task.claims
             )
             self._shared = frozenset(key for key, pods in mounted.items() if pods > 1)

@@ -9,6 +9,7 @@ no two claims are ever promised one volume.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -73,6 +74,9 @@ class _Matches:
 
     #: bit i is set where ask i gets nothing
     lacking: Ints  # (pools,)
+    #: what those ask for that get something, and what they get, in bytes
+    asked: Ints  # (pools,)
+    given: Ints  # (pools,)
     choices: list[Choice]
     #: the state of each pool that the answer is for
     seen: Ints
@@ -127,10 +131,17 @@ class Stock:
         lacking: Ints = self._matches(asks).lacking[self.pool_of]
         return lacking
 
-    def choices(self, asks: tuple[Ask, ...], at: Ints) -> list[Choice]:
-        """Return what the asks would get on each of the nodes in columns `at`."""
-        choices = self._matches(asks).choices
-        return [choices[pool] for pool in self.pool_of[at].tolist()]
+    def fullness(self, asks: tuple[Ask, ...]) -> Ints:
+        """Return by node how full its volumes would be, in percent; -1 where it gives none."""
+        found = self._matches(asks)
+        full = np.where(found.given > 0, found.asked * 100 // np.maximum(found.given, 1), 100)
+        full[found.lacking == (1 << len(asks)) - 1] = -1
+        fullness: Ints = full[self.pool_of]
+        return fullness
+
+    def choice(self, asks: tuple[Ask, ...], node: int) -> Choice:
+        """Return what the asks would get on a node."""
+        return self._matches(asks).choices[int(self.pool_of[node])]
 
     def take(self, volume: FreeVolume) -> None:
         """Promise a volume to a claim."""
@@ -149,12 +160,15 @@ class Stock:
         number = len(self._pools)
         found = self._known.get(asks)
         if found is None:
-            unseen = np.full(number, -1)
-            found = _Matches(np.zeros(number, np.int64), [()] * number, unseen)
+            lacking, asked, given = np.zeros((3, number), np.int64)
+            found = _Matches(lacking, asked, given, [()] * number, np.full(number, -1))
             self._known[asks] = found
         for pool in np.flatnonzero(found.seen != self._state).tolist():
             choice = found.choices[pool] = self._choose(asks, self._pools[pool])
             found.lacking[pool] = sum(1 << i for i, volume in enumerate(choice) if volume is None)
+            chosen = [(a, v) for a, v in zip(asks, choice, strict=True) if v is not None]
+            found.asked[pool] = sum(math.ceil(ask.bytes) for ask, _ in chosen)
+            found.given[pool] = sum(math.ceil(volume.size) for _, volume in chosen)
         found.seen[:] = self._state
         return found
 

@@ -24,7 +24,8 @@ from pumice.core.resources import Bools, Floats
 
 TOO_MANY: Final = "node(s) exceed max volume count"
 IN_USE: Final = (
-    "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already"
+    " in-use by another pod"
 )
 
 
