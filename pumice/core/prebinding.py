@@ -17,14 +17,12 @@ from typing import Final
 
 from pumice.core.api.core import Pod
 from pumice.core.api.storage import PersistentVolumeClaim
-from pumice.core.model.claims import PodClaims, claims_of, mounts
+from pumice.core.model.claims import SELECTED, PodClaims, claims_of, mounts
 from pumice.core.model.storage import Storage
 from pumice.core.selectors import node_choice
 
 BINDING_S: Final = 660.0
 """How long kube-scheduler may be at it without a sign: its own limit and some more."""
-SELECTED: Final = "volume.kubernetes.io/selected-node"
-"""The annotation of a claim for which a volume is to be made on a node."""
 
 
 def unsettled(pod: Pod, storage: Storage) -> frozenset[str]:

@@ -23,6 +23,7 @@ from tests.builders import (
     a_group,
     a_node,
     a_plugin,
+    a_priority_class,
     a_session,
     nodes,
     placements,
@@ -222,6 +223,44 @@ def test_a_malformed_shape_is_told() -> None:
         conf = a_conf("", [a_plugin("predicates", volumebinding__shape=shape)])
         ssn = a_session(conf, a_cluster())
         assert ["volumebinding.shape" in text for text in ssn.findings.warnings] == [True]
+
+
+EVICTING = a_conf("allocate preempt", ["priority", "gang"], ["predicates", "proportion"])
+RANKS = [a_priority_class("low", 10), a_priority_class("high", 100)]
+
+
+def ranked(name: str, claim: str, node: str = "") -> list[PodGroup | Pod]:
+    """Return a job of one pod that is as important as its name says."""
+    pod = a_mounting_pod(f"{name}-0", claim, job=name, node=node)
+    return [a_group(name, least=0 if node else 1, priority=name), pod]
+
+
+ATTACHED: list[Stored] = [
+    *(a_claim(c, volume=f"v-{c}") for c in "ab"),
+    *(a_volume(f"v-{c}", driver="csi") for c in "ab"),
+    a_csi_node("n1", csi=1),
+]
+ALONE: list[Stored] = [a_claim("a", volume="v", modes=["ReadWriteOncePod"]), a_volume("v")]
+
+
+@pytest.mark.parametrize(
+    ("stored", "held"),
+    [
+        pytest.param(ATTACHED, "b", id="room to attach a volume"),
+        pytest.param(ALONE, "a", id="a claim that one pod alone may use"),
+    ],
+)
+def test_a_pod_is_evicted_for_what_it_holds(stored: Sequence[Stored], held: str) -> None:
+    jobs = [ranked("low", held, "n1"), ranked("high", "a")]
+    plan = planned(stored, nodes(n1="4"), RANKS, *jobs, conf=EVICTING)
+    assert [victim.uid for d in plan.evictions for victim in d.victims] == ["low-0"]
+
+
+def test_nobody_is_evicted_for_a_volume_that_is_elsewhere() -> None:
+    stored = [a_claim("a", volume="v"), a_claim("b", volume="w"), *disks(n2="v", n1="w")]
+    jobs = [ranked("low", "b", "n1"), ranked("high", "a")]
+    plan = planned(stored, nodes(n1="1", n2="0"), RANKS, *jobs, conf=EVICTING)
+    assert not plan.evictions
 
 
 # --- whatever the world ------------------------------------------------------------------------

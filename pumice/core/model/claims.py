@@ -20,6 +20,8 @@ BOUND_BY: Final = "pv.kubernetes.io/bind-completed"
 """The annotation by which both sides of a binding are in place."""
 CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """The annotation that names the class of old; it goes before the field."""
+SELECTED: Final = "volume.kubernetes.io/selected-node"
+"""The annotation of a claim for which a volume is to be made on a node."""
 FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 NOT_BOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
 

@@ -16,7 +16,7 @@ from typing import Final
 from pumice.core import quantity
 from pumice.core.api.storage import PersistentVolume, PersistentVolumeClaim
 from pumice.core.ids import PodUid
-from pumice.core.model.claims import CLASS, PodClaims, claims_of, class_of
+from pumice.core.model.claims import CLASS, SELECTED, PodClaims, claims_of, class_of
 from pumice.core.model.storage import Storage
 from pumice.core.model.tasks import Task
 from pumice.core.plugins.predicates.volumes.switches import VolumeSwitches
@@ -24,8 +24,6 @@ from pumice.core.quantity import Exact
 from pumice.core.selectors import EVERYTHING, NodeTerm, Selector, label_selector, node_term
 
 EXCLUSIVE: Final = "ReadWriteOncePod"
-SELECTED: Final = "volume.kubernetes.io/selected-node"
-"""The annotation that names the node for which a volume is being made."""
 ZONE_LABELS: Final = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
