@@ -37,6 +37,7 @@ from tests.builders import (
     placements,
 )
 from tests.effort import examples
+from tests.volumes import a_claim, a_mounting_pod, a_volume, store
 
 NOW = 1_800_000_000
 CONF = a_conf(
@@ -186,6 +187,16 @@ def test_the_rule(case: Case) -> None:
     rooms = {} if kept is None else {n: row[0] / 1000 for n, row in kept.rooms.items()}
     assert rooms == case.kept
     assert kept is None or kept.job == f"ns/{case.gang}"
+
+
+def test_a_gang_whose_members_have_disks_in_different_nodes_gets_those_nodes() -> None:
+    members = [a_mounting_pod(f"gang-{i}", f"c{i}", asks="4 1Gi", job="gang") for i in range(2)]
+    cluster = cluster_of(Case([*BUSY, [a_group("gang", least=2), *members]], 100, nodes=4))
+    store(cluster, [a_claim(f"c{i}", volume=f"v{i}") for i in range(2)])
+    store(cluster, [a_volume(f"v{i}", on=f"n{i}") for i in range(2)])
+    kept = plan_of(cluster).reservation
+    assert kept is not None
+    assert (kept.start - NOW, set(kept.rooms)) == (100, {"n0", "n1"})
 
 
 def test_of_another_queue_everybody_heeds_it() -> None:

@@ -208,9 +208,8 @@ class Reservations:
             total = job.counts.total
             lacking = job.min_available - total.ready - total.pending_best_effort
             tasks = tasks[: max(lacking, 1)]
-        views = {task.cls: self.ssn.views.of_task(task) for task in tasks}
-        numbers = Counter(task.cls for task in tasks)
-        return [Wanted(cls, n, views[cls].suits()) for cls, n in numbers.items()]
+        numbers = Counter(map(self.ssn.views.of_task, tasks))
+        return [Wanted(view.cls, n, view.suits()) for view, n in numbers.items()]
 
     def _keep(self, job: JobInfo, start: float, needs: Needs, horizon: Horizon) -> None:
         free = horizon.free_at(max(start, self.ssn.now))
