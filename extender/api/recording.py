@@ -9,6 +9,10 @@ from extender.api.desk import Asks
 from extender.api.readers import Reads
 from pumice.kube.resources import (
     BUDGETS,
+    CLAIMS,
+    CSI_CAPACITIES,
+    CSI_DRIVERS,
+    CSI_NODES,
     HYPERNODES,
     NODES,
     NUMA_TOPOLOGIES,
@@ -17,6 +21,8 @@ from pumice.kube.resources import (
     PRIORITY_CLASSES,
     QUEUES,
     QUOTAS,
+    STORAGE_CLASSES,
+    VOLUMES,
 )
 
 router = APIRouter(tags=["internals"])
@@ -32,6 +38,12 @@ SEEN = (
     BUDGETS,
     QUOTAS,
     NUMA_TOPOLOGIES,
+    CLAIMS,
+    VOLUMES,
+    STORAGE_CLASSES,
+    CSI_NODES,
+    CSI_DRIVERS,
+    CSI_CAPACITIES,
 )
 """What a record holds objects of."""
 
@@ -47,7 +59,8 @@ async def session_record(reader: Reads, desk: Asks) -> Response:
     Return the record of the last session as a file for `pumice replay`.
 
     Needed: list of pods, nodes, PodGroups, queues, priority classes, HyperNodes, disruption
-    budgets, resource quotas and Numatopologies everywhere.
+    budgets, resource quotas, Numatopologies, PersistentVolumeClaims, PersistentVolumes,
+    StorageClasses, CSINodes, CSIDrivers and CSIStorageCapacities everywhere.
     """
     for resource in SEEN:
         await reader.require("list", resource)

@@ -311,6 +311,7 @@ ADMISSION = "admissionregistration.k8s.io"
 VOLCANO_BATCH, VOLCANO, BUS = "batch.volcano.sh", "scheduling.volcano.sh", "bus.volcano.sh"
 FLOW = "flow.volcano.sh"
 TOPOLOGY = "topology.volcano.sh"
+STORAGE = "storage.k8s.io"
 READ = ("get", "list", "watch")
 
 Rights = dict[tuple[str, str], tuple[str, ...]]
@@ -326,6 +327,12 @@ RIGHTS: dict[str, Rights] = {
         (CORE, "events"): ("create", "patch"),
         ("policy", "poddisruptionbudgets"): READ,
         (CORE, "resourcequotas"): READ,
+        (CORE, "persistentvolumeclaims"): READ,
+        (CORE, "persistentvolumes"): READ,
+        (STORAGE, "storageclasses"): READ,
+        (STORAGE, "csinodes"): READ,
+        (STORAGE, "csidrivers"): READ,
+        (STORAGE, "csistoragecapacities"): READ,
         ("nodeinfo.volcano.sh", "numatopologies"): READ,
         (CORE, "configmaps"): READ,  # one of them
         ("custom.metrics.k8s.io", "nodes/node_cpu_usage_avg"): ("get",),
