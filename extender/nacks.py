@@ -77,7 +77,7 @@ class Nacks:
 
     def _is_refused(self, entry: Entry, now: float, newest_arrival: float) -> bool:
         if entry.refused_since is not None:
-            return now - entry.refused_since >= REFUSED_S
+            return now - entry.refused_since >= REFUSED_S and not self._is_begun(entry, now)
         if entry.gated or entry.expected:
             return False
         if self._is_doubtful(entry, now):
@@ -85,6 +85,17 @@ class Nacks:
         pod = self.model.pending.get(entry.uid)
         patience = BINDING_S if pod is not None and self.model.claims(pod) else SILENT_S
         return now - entry.since >= patience and newest_arrival > entry.since
+
+    def _is_doubtful(self, entry: Entry, now: float) -> bool:
+        """Tell whether kube-scheduler has no node for a pod, whatever stands on it of old."""
+        return entry.doubtful and not self._is_begun(entry, now)
+
+    def _is_begun(self, entry: Entry, now: float) -> bool:
+        """Tell whether kube-scheduler is at a pod's volumes, and not for longer than it may."""
+        pod = self.model.pending.get(entry.uid)
+        if pod is None or now - entry.since >= BINDING_S:
+            return False
+        return is_begun(pod, self.model.cluster.inputs.storage)
 
     def _nack(self, entry: Entry, now: float) -> None:
         reason, message = entry.verdict
@@ -97,14 +108,6 @@ class Nacks:
         # Were nobody to be asked for another pod, this one is refused again after a while.
         entry.refused_since = entry.since = now
         self.releases.replan(entry.uid, entry.node)
-
-    def _is_doubtful(self, entry: Entry, now: float) -> bool:
-        """Tell whether kube-scheduler has no node for a pod, and is not at its volumes by now."""
-        if not entry.doubtful:
-            return False
-        pod = self.model.pending.get(entry.uid)
-        begun = pod is not None and is_begun(pod, self.model.cluster.inputs.storage)
-        return entry.refused_since is not None or not begun or now - entry.since >= BINDING_S
 
     def _give_up(self, jobs: set[JobKey], doubtful: Set[PodUid], now: float) -> None:
         for job in self.starved.keys() - jobs:

@@ -18,8 +18,8 @@ LAYOUTS = ("own", "shared")
 
 SIZE = 4
 PATIENCE_S = 20.0
-#: back-off of a call that found nobody, and the next session
 AGAIN_S = 40.0
+"""How soon a pod is there whose call found nobody, back-off included."""
 
 
 def a_gang(volumes: Volumes) -> Object:
@@ -100,9 +100,9 @@ async def test_the_rest_is_planned_around_a_node_that_was_not_foreseen(bed: Bed)
                 await bed.until(lambda: nominated(bed), PATIENCE_S, "a node is planned")
                 await hold.arrived.wait()
                 [planned] = nominated(bed)
-                bed_of = await Pages(bed).entries()
+                entries = await Pages(bed).entries()
                 [other] = set(nodes[2:]) - {planned}
-                assert other in {entry.node for entry in bed_of.values()}
+                assert other in {entry.node for entry in entries.values()}
                 await bed.aside(volumes.remove, planned)
             await runs(bed)
             await auditor.finish()

@@ -339,19 +339,33 @@ async def test_a_gang_of_which_a_member_is_wanted_nowhere_gives_up_after_a_minut
     assert world.model.avoided_nodes() == {GANG: {"n1", "n2"}}
 
 
-async def test_not_while_its_volume_is_being_bound() -> None:
+def with_a_volume_being_bound() -> tuple[World, Nacks]:
+    """Return a gang of which kube-scheduler refused a member before it took it."""
     world = World.make(a_node("n1"), a_node("n2"), pods=(a_pod("x", spec=VOLUME), a_pod("a")))
-    claim = a_claim("data", annotations={SELECTED: "n2"})
-    store(world.model.cluster, a_class("local"), claim)
+    store(world.model.cluster, a_class("local"), a_claim("data"))
     world.apply({"x": "n1", "a": "n1"})
-    nacks = await refused_for_good(world, "x")
-    assert world.states() == {"x": ("Released", "n2"), "a": ("Held", "n1")}
+    refuse(world, "x")
+    store(world.model.cluster, a_claim("data", annotations={SELECTED: "n1"}))
+    return world, Nacks(world.model, world.releases, world.barrier)
 
-    world.time += 605
+
+def test_a_refusal_is_over_when_a_volume_is_being_bound() -> None:
+    world, nacks = with_a_volume_being_bound()
+    for _ in range(10):
+        nacks.check()
+        world.time += 65
+    assert world.states() == {"x": ("Released", "n1"), "a": ("Held", "n1")}
+
+
+def test_but_not_for_longer_than_kube_scheduler_tries() -> None:
+    world, nacks = with_a_volume_being_bound()
+    world.time += 661
     nacks.check()
+    assert "x" not in world.states()
+
     world.time += 61
     nacks.check()
-    assert entry_of(world, "a").node == ""
+    assert world.states() == {"a": ("Held", "")}
     assert replaced(world) == ["x"]
 
 
