@@ -21,7 +21,7 @@ from typing import Protocol, Self, runtime_checkable
 
 from pumice.core import voting
 from pumice.core.catalog import PluginBuilder, action_named, is_added, plugin_named
-from pumice.core.closing import Closing, Findings
+from pumice.core.closing import Closing
 from pumice.core.conf import Arguments, Configuration, PluginOption
 from pumice.core.domains import Domains
 from pumice.core.extension import (
@@ -36,6 +36,7 @@ from pumice.core.extension import (
     SortKey,
     Vote,
 )
+from pumice.core.findings import Findings
 from pumice.core.fitness import Trouble
 from pumice.core.guarding import Guard, describe
 from pumice.core.ids import JobKey
@@ -127,9 +128,11 @@ class Session:
             (self.space.jobs[key] for key in snapshot.active), key=lambda job: job.order
         )
         #: jobs with something to decide or to tell, by age; the rest are settled
-        self.active: list[JobInfo] = [job for job in ordered if self._has_place(job)]
+        self.active: list[JobInfo] = []
         #: jobs whose queue does not exist, and malformed ones
-        self.stranded: list[JobInfo] = [job for job in ordered if not self._has_place(job)]
+        self.stranded: list[JobInfo] = []
+        for job in ordered:
+            (self.active if self._has_place(job) else self.stranded).append(job)
         #: by name as configured, in the order in which they were opened
         self.plugins: list[tuple[str, Plugin]] = []
         self.views = Views(self.space, self.points, self.names, snapshot.avoided)
@@ -253,15 +256,15 @@ class Session:
 
     def job_key(self, job: JobInfo) -> OrderKey:
         """Return the job's place among jobs."""
-        return (*(key(job) for key in self.points.job_order.all), *job.order)
+        return (*[key(job) for key in self.points.job_order.all], *job.order)
 
     def queue_key(self, queue: QueueInfo) -> OrderKey:
         """Return the queue's place among queues."""
-        return (*(key(queue) for key in self.points.queue_order.all), *queue.order)
+        return (*[key(queue) for key in self.points.queue_order.all], *queue.order)
 
     def task_key(self, task: Task) -> OrderKey:
         """Return the task's place among tasks of its job."""
-        return (*(key(task) for key in self.points.task_order.all), *task_order(task))
+        return (*[key(task) for key in self.points.task_order.all], *task_order(task))
 
     def sub_job_key(self, job: JobInfo, sub_job: SubJob) -> OrderKey:
         """Return the sub-job's place among those of its job."""
@@ -292,11 +295,13 @@ class Session:
 
     def is_valid(self, job: JobInfo) -> bool:
         """Return whether the job is fit to be scheduled; write down why, where it is not."""
-        fault = next((v for check in self.points.job_valid.all if (v := check(job))), None)
-        if fault is not None:
-            trouble = self.trouble(job)
-            trouble.message, trouble.invalid = fault.message, fault.reason
-        return fault is None
+        for check in self.points.job_valid.all:
+            fault = check(job)
+            if fault is not None:
+                trouble = self.trouble(job)
+                trouble.message, trouble.invalid = fault.message, fault.reason
+                return False
+        return True
 
     def is_ready(self, job: JobInfo) -> bool:
         """Return whether the job may start."""

@@ -153,8 +153,28 @@ class ClassView:
         self._ahead: list[int] = []
         self._ahead_from = -1
         self._stride = 1
+        #: how much had changed when no node was found, for any task of the class
+        self._full_at = -1
         self._errors: tuple[int, FitErrors] | None = None
         self._curable: Bools | None = None
+
+    def is_full(self) -> bool:
+        """
+        Return whether no node at all takes a task, now or soon.
+
+        What was found holds until something changes: thousands of tasks that are alike are refused
+        by one look at the nodes.
+        """
+        at = len(self._changed)
+        if self._full_at != at and self._finds_nothing():
+            self._full_at = at
+        return self._full_at == at
+
+    def _finds_nothing(self) -> bool:
+        if self.refused is not None:
+            return True
+        self._refresh()
+        return not (self._first > -np.inf).any() and not self.has_future()
 
     # Placing on what is idle. Where columns `within` are given no others are looked at.
 

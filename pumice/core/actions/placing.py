@@ -96,6 +96,8 @@ class Attempt:
         if alike[0].nominated and self._follow_nomination(view, alike[0]):
             self.ready = self._is_ready()
             return self.ready
+        if view.is_full():
+            return self._fail(view, alike)
         wanted = self._until_ready(alike)
         number = self._on_idle_nodes(view, alike[:wanted])
         self.ready = number == wanted and self._is_ready()

@@ -1,8 +1,8 @@
 """
 Turns: which queue is next, and which of its jobs.
 
-Queues and jobs stand in heaps by their keys at the moment they are put in. That is enough: what
-an action does between taking out and putting back changes the keys of nothing that is still in.
+Queues and jobs stand by their keys at the moment they are put in. That is enough: what an action
+does between taking out and putting back changes the keys of nothing that is still in.
 Where queues move each other (`queues_move`), their keys compare as things stand, and the heap is
 put in order before each turn.
 """
@@ -17,6 +17,8 @@ from pumice.core.model.jobs import JobInfo
 from pumice.core.model.queues import QueueInfo
 from pumice.core.session import OrderKey, Session
 
+Row = tuple[OrderKey, int, JobInfo]
+
 
 class Turns:
     """Queues by queue order, in each of them jobs by job order."""
@@ -24,13 +26,17 @@ class Turns:
     def __init__(self, ssn: Session, jobs: Iterable[JobInfo]) -> None:
         self._ssn = ssn
         self._serial = count()
-        self._jobs: dict[str, list[tuple[OrderKey, int, JobInfo]]] = {}
+        #: jobs that wait for their first turn, the first one last; and a heap of those that wait
+        #: for another one
+        self._fresh: dict[str, list[Row]] = {}
+        self._again: dict[str, list[Row]] = {}
         self._queues: list[tuple[OrderKey, int, QueueInfo]] = []
         for job in jobs:
             row = (ssn.job_key(job), next(self._serial), job)
-            self._jobs.setdefault(job.queue, []).append(row)
-        for name, heap in self._jobs.items():
-            heapq.heapify(heap)
+            self._fresh.setdefault(job.queue, []).append(row)
+        for name, rows in self._fresh.items():
+            rows.sort(reverse=True)
+            self._again[name] = []
             self.put_queue(ssn.queues[name])
 
     def next_queue(self) -> QueueInfo | None:
@@ -41,8 +47,10 @@ class Turns:
 
     def next_job(self, queue: QueueInfo) -> JobInfo | None:
         """Take out the first job of a queue."""
-        heap = self._jobs[queue.name]
-        return heapq.heappop(heap)[2] if heap else None
+        fresh, again = self._fresh[queue.name], self._again[queue.name]
+        if again and not (fresh and fresh[-1] < again[0]):
+            return heapq.heappop(again)[2]
+        return fresh.pop()[2] if fresh else None
 
     def put_queue(self, queue: QueueInfo) -> None:
         """Let a queue wait for its next turn."""
@@ -52,8 +60,9 @@ class Turns:
     def put_job(self, job: JobInfo) -> None:
         """Let a job wait for its next turn."""
         row = (self._ssn.job_key(job), next(self._serial), job)
-        heapq.heappush(self._jobs[job.queue], row)
+        heapq.heappush(self._again[job.queue], row)
 
     def left(self, queue: QueueInfo) -> list[JobInfo]:
-        """Return the jobs of a queue that have not had a turn."""
-        return [job for _, _, job in self._jobs[queue.name]]
+        """Return the jobs of a queue that wait for a turn, in order."""
+        rows = sorted(self._fresh[queue.name] + self._again[queue.name])
+        return [job for _, _, job in rows]

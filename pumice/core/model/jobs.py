@@ -104,7 +104,12 @@ class Tally:
 
     def count(self, mask: int) -> int:
         """Return the number of tasks whose status is in the mask."""
-        return sum(n for status, n in self.by_status.items() if status & mask)
+        # No sum() over a generator: this is asked many times of every job that waits.
+        found = 0
+        for status, n in self.by_status.items():
+            if status & mask:
+                found += n
+        return found
 
     @property
     def pending(self) -> int:

@@ -123,7 +123,9 @@ def read(text: bytes) -> Record:
 def encode_plan(plan: Plan) -> bytes:
     """Return a plan as text. Why no node took a pod stands in its note in words alone."""
     groups = tuple(
-        replace(group, pods={uid: replace(note, errors=None) for uid, note in group.pods.items()})
+        msgspec.structs.replace(
+            group, pods={uid: replace(note, errors=None) for uid, note in group.pods.items()}
+        )
         for group in plan.groups
     )
     deserved = {queue: [float(due) for due in dues] for queue, dues in plan.deserved.items()}
