@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pumice.core.cluster import Cluster
 from pumice.core.conf import DEFAULT, Configuration
 from pumice.core.plan import Plan
+from pumice.core.recall import Former
 from pumice.core.session import run_session
 
 REPEAT = 3
@@ -19,16 +20,24 @@ def decide(
     check: Callable[[Plan], None],
     repeat: int = REPEAT,
     conf: Configuration = DEFAULT,
+    *,
+    anew: bool = False,
 ) -> float:
-    """Return the best time of a few sessions on one state, in seconds."""
-    times = []
+    """
+    Return the best time of a few sessions on one state, in seconds.
+
+    Each knows the one before it, as in the extender, unless each is to find out all `anew`.
+    """
+    times, former = [], None
     for _ in range(repeat):
         gc.collect()
         gc.freeze()
         began = time.process_time()
-        plan = run_session(cluster.snapshot(), conf, 1_770_000_000.0, "bench")
+        snapshot = cluster.snapshot()
+        plan = run_session(snapshot, conf, 1_770_000_000.0, "bench", former=former)
         times.append(time.process_time() - began)
         gc.unfreeze()
+        former = None if anew else Former(snapshot, conf, plan)
         check(plan)
     return min(times)
 

@@ -28,6 +28,7 @@ from pumice.core.conf import Configuration
 from pumice.core.explain.picture import Picture
 from pumice.core.outside import Ask, nobody
 from pumice.core.plan import Plan
+from pumice.core.recall import Former
 from pumice.core.replay.answers import Listening
 from pumice.core.session import run_session
 from pumice.kube.clock import Clock
@@ -96,6 +97,8 @@ class Engine:
     warned: frozenset[str] = frozenset()
     #: when the loop last went round, in monotonic seconds
     turned: float = 0.0
+    #: the last session, of which the next one need not find out everything again
+    _former: Former | None = None
     #: the longest wait for a change
     _rest_s: float = PERIOD_S
     _awake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -144,8 +147,15 @@ class Engine:
         self.model.configure(conf)
         snapshot = self.model.cluster.snapshot(self.model.avoided_nodes(), self.model.spared_pods())
         plan = await asyncio.to_thread(
-            run_session, snapshot, conf, self.clock.now(), f"s{self.sessions}", ask=ask
+            run_session,
+            snapshot,
+            conf,
+            self.clock.now(),
+            f"s{self.sessions}",
+            ask=ask,
+            former=self._former,
         )
+        self._former = Former(snapshot, conf, plan)
         seconds = self.clock.monotonic() - started
         applied = apply_allocations(plan, self.model, self.releases)
         self.evict(plan)

@@ -62,6 +62,9 @@ class Statuses:
     #: job -> what a session said of why it waits, what a pod asked for and when it is to start;
     #: and that in plain words
     _told: dict[JobKey, tuple[MadeOf, str]] = field(default_factory=dict)
+    #: job -> whether its phase, or anything else, is to be written, as long as the group and what
+    #: a session said of it are these very objects
+    _judged: dict[JobKey, tuple[PodGroup, GroupStatus, bool, bool]] = field(default_factory=dict)
     #: queue -> since when its stored use is wrong
     _queue_wrong: dict[str, float] = field(default_factory=dict)
     _group_texts: Allowance = field(init=False)
@@ -82,7 +85,7 @@ class Statuses:
         for number, status in enumerate(plan.groups, start=1):
             job = self.model.cluster.jobs.get(status.job)
             if job is not None and job.group.metadata.uid == status.group_uid:
-                self._group(job.group, status)
+                self._group(job.group, status, plan.session)
                 self._pods(status)
             if number % BREATH == 0:
                 await asyncio.sleep(0)
@@ -92,18 +95,15 @@ class Statuses:
 
     # --- groups -----------------------------------------------------------------------------
 
-    def _group(self, group: PodGroup, status: GroupStatus) -> None:
+    def _group(self, group: PodGroup, status: GroupStatus, session: str) -> None:
         meta = group.metadata
-        if self.outbox.pending(POD_GROUPS, meta.namespace, meta.name):
+        moved, changed = self._judge(group, status)
+        if not (moved or changed) or self.outbox.pending(POD_GROUPS, meta.namespace, meta.name):
             return
-        conditions = _merged(group.status, self._explained(status), rfc3339(self.clock.now()))
-        changed = _counted(group.status) != _counted(status) or (
-            _said(group.status.conditions or ()) != _said(conditions)
-        )
-        changed |= _elsewhere(group, status)
-        moved = group.status.phase != status.phase
-        if not moved and not (changed and self._may_say(status.job)):
+        if not moved and not self._may_say(status.job):
             return
+        now = rfc3339(self.clock.now())
+        conditions = _merged(group.status, self._explained(status), session, now)
         body: dict[str, Any] = {"status": _body(status, conditions)}
         if _elsewhere(group, status):
             body["metadata"] = {
@@ -122,6 +122,21 @@ class Statuses:
         if status.event is not None:
             kind, reason, message = status.event
             self.recorder.record(POD_GROUPS, meta, kind, reason, message)
+
+    def _judge(self, group: PodGroup, status: GroupStatus) -> tuple[bool, bool]:
+        """Return whether the phase that is stored is wrong, and whether anything else is."""
+        known = self._judged.get(status.job)
+        if known is not None and known[0] is group and known[1] is status:
+            return known[2:]
+        conditions = _merged(group.status, self._explained(status))
+        moved = group.status.phase != status.phase
+        changed = (
+            _counted(group.status) != _counted(status)
+            or _said(group.status.conditions or ()) != _said(conditions)
+            or _elsewhere(group, status)
+        )
+        self._judged[status.job] = (group, status, moved, changed)
+        return moved, changed
 
     def _explained(self, status: GroupStatus) -> Iterator[PodGroupCondition]:
         """Yield the conditions of a group, the one that says why it waits in plain words, too."""
@@ -226,15 +241,22 @@ class Statuses:
         if len(self._told) > 2 * len(self.model.cluster.jobs) + 100:
             jobs = self.model.cluster.jobs
             self._told = {j: t for j, t in self._told.items() if j in jobs}
+        if len(self._judged) > 2 * len(self.model.cluster.jobs) + 100:
+            jobs = self.model.cluster.jobs
+            self._judged = {j: v for j, v in self._judged.items() if j in jobs}
         if len(self._queue_wrong) > 2 * len(self.model.cluster.queues):
             queues = self.model.cluster.queues
             self._queue_wrong = {q: t for q, t in self._queue_wrong.items() if q in queues}
 
 
 def _merged(
-    old: PodGroupStatus, new: Iterable[PodGroupCondition], now: str
+    old: PodGroupStatus, new: Iterable[PodGroupCondition], session: str = "", now: str = ""
 ) -> list[PodGroupCondition]:
-    """Return the conditions as they should stand: one for each type, times kept where unchanged."""
+    """
+    Return the conditions as they should stand: one for each type.
+
+    Those that say something new bear the session and the time, the others what they bore before.
+    """
     before = {c.type: c for c in old.conditions or ()}
     after = dict(before)
     for condition in new:
@@ -244,7 +266,7 @@ def _merged(
         after[condition.type] = PodGroupCondition(
             type=condition.type,
             status=condition.status,
-            transition_id=condition.transition_id,
+            transition_id=session,
             last_transition_time=now,
             reason=condition.reason,
             message=condition.message,

@@ -346,5 +346,5 @@ def waits(plan: Plan) -> dict[str, str]:
         group.job.split("/")[1]: condition.message
         for group in plan.groups
         for condition in group.conditions
-        if condition.type == "Unschedulable" and condition.transition_id == plan.session
+        if condition.type == "Unschedulable" and group.unschedulable
     }

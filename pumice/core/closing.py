@@ -9,14 +9,14 @@ leaves out what would change nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from pumice.core.api.meta import Time
 from pumice.core.api.scheduling import PodGroupCondition
 from pumice.core.findings import Findings
 from pumice.core.fitness import Trouble
+from pumice.core.ids import JobKey
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.snapshots import Snapshot
@@ -34,7 +34,6 @@ from pumice.core.plan import (
     Victim,
 )
 from pumice.core.resources import Floats, as_text, plus
-from pumice.core.timestamps import stamp
 from pumice.core.waiting import WAITING, Waiting, in_full
 from pumice.core.workspace import Workspace
 
@@ -58,21 +57,24 @@ class Closing:
     snapshot: Snapshot
     space: Workspace
     findings: Findings
+    #: what is known already to be said of jobs
+    recalled: Mapping[JobKey, GroupStatus]
     #: the condition of all gangs that are ready
     ready: PodGroupCondition = field(init=False)
     waiting: Waiting = field(init=False)
-    stamp: Time = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stamp", stamp(self.now))
-        object.__setattr__(self, "ready", self._condition("Scheduled", READY, ""))
+        object.__setattr__(self, "ready", _condition("Scheduled", READY, ""))
         waiting = Waiting(self.snapshot.names, self.space, self.findings)
         object.__setattr__(self, "waiting", waiting)
 
-    def plan(self, active: Iterable[JobInfo], stranded: Iterable[JobInfo]) -> Plan:
-        """Return all that was decided."""
-        groups = [self._group(job) for job in active]
-        groups += [self._stranded(job) for job in stranded]
+    def plan(
+        self, unsettled: Iterable[JobInfo], stranded: Iterable[JobInfo], *, steady: bool
+    ) -> Plan:
+        """Return all that was decided; `steady` says that it depends on the snapshot alone."""
+        known = self.recalled
+        groups = [known.get(job.key) or self._group(job) for job in unsettled]
+        groups += [known.get(job.key) or self._stranded(job) for job in stranded]
         return Plan(
             session=self.id,
             now=self.now,
@@ -87,7 +89,15 @@ class Closing:
             failures={name: n.total() for name, n in self.findings.failures.items()},
             acted=dict(self.findings.acted),
             reservation=self.findings.reservation,
+            steady=steady and self._left_nothing(),
         )
+
+    def _left_nothing(self) -> bool:
+        """Return whether everything is as it was when the session began."""
+        space, findings = self.space, self.findings
+        done = (space.dismissed, findings.enqueued, findings.admitted, findings.acted)
+        odd = (findings.reservation, findings.failures, *space.placed.values())
+        return not (any(done) or any(odd))
 
     def _allocations(self) -> Iterable[Allocate]:
         for commitment in self.space.committed:
@@ -137,11 +147,11 @@ class Closing:
         if reason is not None:
             lacking = job.min_available - job.counts.total.ready - found
             message = f"{lacking}/{job.counts.total.total} {_GANG}: {text}"
-            conditions = _with(conditions, self._condition("Unschedulable", reason, message))
+            conditions = _with(conditions, _condition("Unschedulable", reason, message))
         elif held:
             conditions = _with(
                 conditions,
-                self._condition("Unschedulable", NOT_ENOUGH_RESOURCES, in_full(trouble)),
+                _condition("Unschedulable", NOT_ENOUGH_RESOURCES, in_full(trouble)),
             )
         elif job.key in self.findings.schedulable:
             conditions = _with(conditions, self.ready)
@@ -160,16 +170,6 @@ class Closing:
             hypernode=self.findings.hypernodes.get(job.key),
         )
 
-    def _condition(self, kind: ConditionType, reason: str, message: str) -> PodGroupCondition:
-        return PodGroupCondition(
-            type=kind,
-            status="True",
-            transition_id=self.id,
-            last_transition_time=self.stamp,
-            reason=reason,
-            message=message,
-        )
-
     def _event(self, job: JobInfo, phase: str, trouble: Trouble, text: str) -> Event | None:
         if job.is_pending and trouble.message:
             return ("Normal", "Unschedulable", trouble.message)
@@ -186,7 +186,7 @@ class Closing:
         status = job.group.status
         message = job.terms.fault or f"queue {job.queue} not found"
         reason = MALFORMED if job.terms.fault else QUEUE_NOT_FOUND
-        condition = self._condition("Unschedulable", reason, message)
+        condition = _condition("Unschedulable", reason, message)
         note = PodNote("Unschedulable", message, by_capacity=False)
         pending = [t.uid for t in job.tasks.values() if t.status is Status.PENDING and not t.gates]
         counts = job.counts.total.by_status
@@ -241,6 +241,10 @@ class Closing:
     def _amounts(self, vector: Floats) -> dict[str, str]:
         amounts = zip(self.snapshot.names, vector.tolist(), strict=False)
         return {name: as_text(name, amount) for name, amount in amounts if amount > 0}
+
+
+def _condition(kind: ConditionType, reason: str, message: str) -> PodGroupCondition:
+    return PodGroupCondition(type=kind, status="True", reason=reason, message=message)
 
 
 def _with(

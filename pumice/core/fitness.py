@@ -93,6 +93,8 @@ class Trouble:
     tasks: dict[str, FitErrors] = field(default_factory=dict)
     #: tasks that the queue would not have
     over_limit: dict[str, Limit] = field(default_factory=dict)
+    #: what the queue had against the job as a whole, where that is what the message says
+    limit: Limit | None = None
     #: numbers compared, by name
     numbers: dict[str, float] = field(default_factory=dict)
     #: what was tried for a job that is bound to HyperNodes

@@ -160,6 +160,7 @@ class GroupStatus(msgspec.Struct, frozen=True):
     running: int
     succeeded: int
     failed: int
+    #: those of this session bear neither its id nor the time: who writes them does that
     conditions: tuple[PodGroupCondition, ...]
     #: type, reason and message of the event to send, if any
     event: tuple[Literal["Normal", "Warning"], str, str] | None = None
@@ -203,3 +204,6 @@ class Plan:
     acted: Mapping[str, float] = field(default_factory=dict)
     #: room that is kept for a gang; an input of the next session
     reservation: Reservation | None = None
+    #: nothing was decided or promised, by nobody whose answers change with time: a session over
+    #: the same state comes to the same; see `pumice.core.recall`
+    steady: bool = False

@@ -81,7 +81,7 @@ class Waiting:
         # Of those that were passed over for another one's sake there is nothing to tell.
         tried = (entry for entry in trouble.tasks.items() if not entry[1].error)
         uid, errors = next(tried, _UNTRIED)
-        limit = self._limit(job, trouble)
+        limit = _limit(trouble)
         numbers = dict(trouble.numbers)
         numbers["minAvailable"] = float(job.min_available)
         numbers["ready"] = float(job.counts.total.ready)
@@ -115,13 +115,6 @@ class Waiting:
         """Return when the job is to start at the latest, where room is kept for it."""
         kept = self.findings.reservation
         return kept.start if kept is not None and kept.job == job.key else None
-
-    def _limit(self, job: JobInfo, trouble: Trouble) -> Limit | None:
-        """Return what the queue had against the job, or against a task of it, if anything."""
-        if trouble.message:
-            limit = self.findings.limits.get(job.queue)
-            return limit if limit is not None and limit.message == trouble.message else None
-        return None if trouble.tasks else next(iter(trouble.over_limit.values()), None)
 
     def _obstacle(self, job: JobInfo, trouble: Trouble, limit: Limit | None) -> Obstacle:
         if trouble.invalid:
@@ -222,6 +215,13 @@ def _summary(
 
 def _listed(entries: Iterable[str]) -> str:
     return ", ".join(sorted(entries))
+
+
+def _limit(trouble: Trouble) -> Limit | None:
+    """Return what the queue had against the job, or against a task of it, if anything."""
+    if trouble.message or trouble.tasks:
+        return trouble.limit
+    return next(iter(trouble.over_limit.values()), None)
 
 
 def _needs(job: JobInfo) -> Needs:

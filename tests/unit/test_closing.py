@@ -167,7 +167,7 @@ def test_counts_and_kept_conditions() -> None:
     assert (group.running, group.succeeded, group.failed, group.phase) == (1, 1, 1, "Running")
     assert [(c.type, c.transition_id) for c in group.conditions] == [
         ("Unschedulable", "old"),
-        ("Scheduled", "session-1"),
+        ("Scheduled", ""),
     ]
 
 

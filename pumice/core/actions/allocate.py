@@ -37,6 +37,7 @@ class Allocate:
     """The action."""
 
     name = NAME
+    steady = True
 
     def execute(self, ssn: Session) -> None:
         """Go round the queues until none has a job left to try."""
@@ -98,11 +99,13 @@ _UNASKED = Reason(NAME, "", "no enqueue action is configured")
 
 def _hold(ssn: Session, queue: QueueInfo, jobs: list[JobInfo]) -> None:
     """Write down that the queue has had all that it may have."""
-    limit = ssn.findings.limits.get(queue.name) or Limit(f"queue {queue.name} is overused")
+    known = ssn.findings.limits.get(queue.name)
+    limit = known or Limit(f"queue {queue.name} is overused")
     for job in jobs:
         trouble = ssn.trouble(job)
         if not trouble.message:
             trouble.message, trouble.by_queue = limit.message, not limit.by_capacity
+            trouble.limit = known
         if limit.by_capacity:
             ssn.unplaced(job)
 

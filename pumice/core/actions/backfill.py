@@ -23,6 +23,7 @@ class Backfill:
     """The action."""
 
     name = NAME
+    steady = True
 
     def execute(self, ssn: Session) -> None:
         """Place every task that asks for nothing, in order of queues, jobs and tasks."""

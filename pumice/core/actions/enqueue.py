@@ -20,6 +20,7 @@ class Enqueue:
     """The action."""
 
     name = NAME
+    steady = True
 
     def execute(self, ssn: Session) -> None:
         """Give every group that waits one try, queues taking turns."""

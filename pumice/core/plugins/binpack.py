@@ -45,6 +45,7 @@ class Binpack:
     """Registers the score; holds the weights and nothing else."""
 
     name = NAME
+    steady = True
 
     def __init__(self, args: Arguments) -> None:
         self.weights = Weights.parse(args)

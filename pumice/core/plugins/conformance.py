@@ -19,6 +19,7 @@ class Conformance:
     """The plugin. It has no arguments."""
 
     name = NAME
+    steady = True
 
     def __init__(self, args: Arguments) -> None:
         """Take no arguments."""

@@ -34,6 +34,7 @@ class Gang:
     """The plugin. It has no arguments."""
 
     name = NAME
+    steady = True
 
     def __init__(self, args: Arguments) -> None:
         """Take no arguments."""

@@ -27,6 +27,7 @@ class Overcommit:
     """The plugin. A factor below 1 counts as the default."""
 
     name = NAME
+    steady = True
 
     def __init__(self, args: Arguments) -> None:
         factor = args.number("overcommit-factor", DEFAULT_FACTOR)

@@ -62,6 +62,7 @@ class Pdb:
     """The plugin. It has no arguments."""
 
     name = NAME
+    steady = True
 
     def __init__(self, args: Arguments) -> None:
         self.budgets: list[Budget] = []

@@ -18,6 +18,7 @@ class Priority:
     """The plugin. It has no arguments."""
 
     name = NAME
+    steady = True
 
     def __init__(self, args: Arguments) -> None:
         #: the highest priority in each sub-job, by job

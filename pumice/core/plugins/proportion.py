@@ -68,6 +68,7 @@ class Proportion:
     """The plugin. It has no arguments."""
 
     name = NAME
+    steady = True
 
     def __init__(self, args: Arguments) -> None:
         self.queues: dict[str, Attributes] = {}

@@ -145,6 +145,7 @@ class ResourceStrategyFit:
     """The plugin."""
 
     name = NAME
+    steady = True
 
     def __init__(self, args: Arguments) -> None:
         weight = args.integer("resourceStrategyFitWeight", _DEFAULT_WEIGHT)

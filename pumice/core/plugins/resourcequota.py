@@ -26,6 +26,7 @@ class ResourceQuotas:
     """The plugin. It has no arguments."""
 
     name = NAME
+    steady = True
 
     def __init__(self, args: Arguments) -> None:
         #: namespace -> minima of the groups that were let in

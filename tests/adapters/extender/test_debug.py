@@ -317,6 +317,7 @@ async def test_the_sessions_whole_or_of_a_namespace() -> None:
         "acted",
         "failures",
         "reservation",
+        "steady",
     }
     assert set(whole["plan"]) - set(mine["plan"]) == others
     assert (whole["placed"], mine["placed"], mine["dropped"]) == (2, 2, 0)

@@ -18,7 +18,7 @@ from extender.statuses import Statuses
 from extender.writes import OutboxWrites
 from pumice.core.api.scheduling import Queue, QueueSpec
 from pumice.core.conf import DEFAULT, Configuration, parse
-from pumice.core.ids import PodUid
+from pumice.core.ids import JobKey, PodUid
 from pumice.kube.events import Recorder
 from pumice.kube.outbox import Outbox
 from tests.adapters.extender.world import World, a_group, a_node, a_pod
@@ -105,6 +105,18 @@ async def test_what_a_session_found_of_groups_is_not_kept(loop: Loop) -> None:
     past = await loop.engine.session()
     assert [len(decision.placements) for decision in past.plan.allocations] == [2]
     assert (past.plan.groups, past.plan.queues) == ((), ())
+
+
+async def test_a_session_is_told_of_the_one_before_it(loop: Loop) -> None:
+    loop.world.model.set_pod(a_pod("c", cpu="99", group="other"))
+    loop.world.model.cluster.set_pod_group(a_group(1, "other"))
+    said = []
+    for _ in range(3):
+        await loop.engine.session()
+        assert loop.engine.latest is not None
+        groups = {group.job: group for group in loop.engine.latest.plan.groups}
+        said.append(groups[JobKey("ns/other")])
+    assert said[2] is said[1]
 
 
 async def test_a_plan_that_never_holds_is_not_made_at_full_speed(

@@ -47,7 +47,7 @@ class Desk:
         """Take in what one session found of the group."""
         self.session += 1
         conditions = tuple(
-            PodGroupCondition("Unschedulable", "True", f"s{self.session}", "", reason, message)
+            PodGroupCondition("Unschedulable", "True", reason=reason, message=message)
             for reason, message in said.items()
         )
         status = GroupStatus(JobKey(GROUP), self.uid, phase, running, 0, 0, conditions)
@@ -114,6 +114,15 @@ async def test_a_phase_is_written_at_once_and_only_once(desk: Desk) -> None:
 
     assert desk.group() == ("Inqueue", 0, [])
     assert desk.writes() == 1
+
+
+async def test_a_condition_bears_the_session_that_said_something_new(desk: Desk) -> None:
+    for _ in range(2):
+        await desk.hear("Inqueue", full="no room")
+        await settle()
+
+    (stored,) = (desk.api.get(POD_GROUPS, "default", "gang") or {})["status"]["conditions"]
+    assert (stored["transitionID"], stored["message"]) == ("s1", "no room")
 
 
 async def test_sessions_before_the_answer_write_nothing(desk: Desk) -> None:

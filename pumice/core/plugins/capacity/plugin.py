@@ -36,6 +36,7 @@ class Capacity:
     """The plugin. With `hierarchy` queues form a tree, and only its leaves have jobs."""
 
     name = NAME
+    steady = True
 
     def __init__(self, args: Arguments) -> None:
         self.level = max(args.integer("ancestorReclaimLevel", 0), 0)
@@ -152,7 +153,7 @@ class Capacity:
             above.reserve(cls, n)
 
     def _reserve(self, ssn: Session) -> None:
-        for job in ssn.active:
+        for job in ssn.unsettled:
             if job.counts.total.pending and job.queue in self.queues:
                 for task in job.tasks.values():
                     traits = task.cls.signature.traits
@@ -173,7 +174,7 @@ class Capacity:
         held, most = (as_text(name, amount) for amount in numbers.values())
         message = f"queue {queue} holds {held} of the {most} {name} that it may have"
         # Of queues in a tree no limit comes from the size of the cluster.
-        by_capacity = not self.hierarchy and attr.limit[row] < attr.capability[row]
+        by_capacity = not self.hierarchy and bool(attr.limit[row] < attr.capability[row])
         return Limit(message, by_capacity, NAME, numbers)
 
     def preemptive(self, queue: QueueInfo, tasks: Sequence[Task]) -> bool:

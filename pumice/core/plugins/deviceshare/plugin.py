@@ -37,6 +37,7 @@ class DeviceShare:
     """Says how many pods the cards of a node take, and which of them each gets."""
 
     name = NAME
+    steady = True
 
     def __init__(self, args: Arguments) -> None:
         self.sharing = Sharing.parse(args)

@@ -32,6 +32,7 @@ class Drf:
     """The plugin."""
 
     name = NAME
+    steady = True
 
     def __init__(self, args: Arguments) -> None:
         self.total: list[tuple[int, float]] = []

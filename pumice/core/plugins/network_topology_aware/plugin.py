@@ -60,6 +60,7 @@ class NetworkTopologyAware:
     """Registers gradients and scores; of sessions without HyperNodes it stays out."""
 
     name = NAME
+    steady = True
 
     def __init__(self, args: Arguments) -> None:
         self.settings = Settings.parse(args)

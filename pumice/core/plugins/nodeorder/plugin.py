@@ -63,6 +63,7 @@ class NodeOrder:
     """Registers the scores."""
 
     name = NAME
+    steady = True
 
     def __init__(self, args: Arguments) -> None:
         self.weights = Weights.parse(args)
@@ -190,7 +191,7 @@ class Scores:
         if self._wishes is None:
             presences = {
                 task.cls.signature.presence
-                for job in self._ssn.active
+                for job in self._ssn.unsettled
                 for task in job.tasks.values()
             }
             terms = {wish.term: None for p in presences for wish in p.preferred}

@@ -66,6 +66,7 @@ class Predicates:
     """Registers the filters; what they know of a session lives as long as it."""
 
     name = NAME
+    steady = True
 
     def __init__(self, args: Arguments) -> None:
         self.switches = Switches.parse(args)
@@ -189,7 +190,7 @@ class PeerFilter:
         if self._repelling is None:
             presences: set[Presence] = {
                 task.cls.signature.presence
-                for job in self._ssn.active
+                for job in self._ssn.unsettled
                 for task in job.tasks.values()
             }
             terms = {t: None for p in presences for t in p.anti_affinity}
