@@ -285,6 +285,9 @@ class Points:
     )
     preemptable: Point[Evictable] = field(default_factory=lambda: Point("enablePreemptable"))
     reclaimable: Point[Evictable] = field(default_factory=lambda: Point("enableReclaimable"))
+    #: those that their queues hold beyond their due: nobody else is reclaimed, whichever tier has
+    #: the last word
+    beyond_due: Point[Evictable] = field(default_factory=lambda: Point("enableReclaimable"))
     unified_evictable: Point[UnifiedEvictable] = field(default_factory=Point)
     overused: Point[Callable[[QueueInfo], bool]] = field(
         default_factory=lambda: Point("enabledOverused")

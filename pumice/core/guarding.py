@@ -73,6 +73,7 @@ _REFUSALS: Final[dict[str, object]] = {
     "sub_job_pipelined": Vote.REJECT,
     "preemptable": ((), Vote.REJECT),
     "reclaimable": ((), Vote.REJECT),
+    "beyond_due": ((), Vote.REJECT),
     "unified_evictable": ((), Vote.REJECT),
     "victim_tasks": (),
 }

@@ -392,7 +392,14 @@ class Session:
 
     def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
         """Return the tasks of other queues that may go for `reclaimer`."""
-        return self.agree(self.points.reclaimable, reclaimer, candidates).victims
+        spare = self.beyond_due(reclaimer, candidates)
+        return self.agree(self.points.reclaimable, reclaimer, spare).victims
+
+    def beyond_due(self, reclaimer: Task, candidates: Sequence[Task]) -> Sequence[Task]:
+        """Return the tasks that their queues need not have, in the order given or a better one."""
+        for choose in self.points.beyond_due:
+            candidates, _ = choose(reclaimer, candidates)
+        return candidates
 
     def agree(
         self, point: Point[Evictable], asker: Task, candidates: Sequence[Task]

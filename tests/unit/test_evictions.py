@@ -164,6 +164,26 @@ def test_plugins_that_let_so_many_go_mean_the_same_ones() -> None:
     assert len(life.where("whole")) == 4
 
 
+@pytest.mark.parametrize("first", [["priority", "gang", "conformance"], ["conformance"]])
+def test_no_queue_gives_of_its_due_whichever_tier_decides(first: list[str]) -> None:
+    """The first tier names whom gangs can spare, or anybody; the first node has those in order."""
+    life = Life(
+        a_conf("enqueue allocate reclaim", first, ["gang", "predicates", "capacity"]),
+        nodes(n1="4 16Gi", n2="6 16Gi"),
+        [
+            a_queue("even", deserved="4"),
+            a_queue("over", deserved="3"),
+            a_queue("due", deserved="3"),
+        ],
+        a_job("even", 4, gang=1, queue="even", on=["n1"] * 4, phase="Running"),
+        a_job("over", 6, gang=1, queue="over", on=["n2"] * 6, phase="Running"),
+        a_job("due", 3, queue="due"),
+    )
+    life.settle()
+    assert (life.gone("even"), len(life.gone("over"))) == ([], 3)
+    assert (len(life.where("due")), len(life.where("over"))) == (3, 3)
+
+
 def test_another_queue_gives_where_one_has_as_good_a_claim() -> None:
     life = Life(
         conf("enqueue allocate reclaim", "capacity"),

@@ -5,10 +5,11 @@ Queues take turns, poorest first, and each has one; one that has all that it may
 over. Jobs that starve go in order. Nodes are tried as they stand, unscored. Only pods that run may
 go, of queues that lend (`reclaimable`).
 
-Three rules are stricter than Volcano's, which would evict in vain: room that is free is taken
+Four rules are stricter than Volcano's, which would evict in vain: room that is free is taken
 before anybody is sent off, on whatever node it is; the queue must be allowed the task, and every
-predicate agree, once the victims are gone; and nobody goes who could take the room back (see
-`rivals`).
+predicate agree, once the victims are gone; nobody goes whom the plugin that shares the cluster out
+leaves his room, be it in a tier below the one that decides; and nobody who could take the room
+back (see `rivals`).
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Reclaimer:
         self._ssn = ssn
         self._occupants = occupants
         lenders = partial(_lenders, ssn, occupants)
-        self._evictor = Evictor(ssn, NAME, ssn.points.reclaimable, lenders)
+        self._evictor = Evictor(ssn, NAME, ssn.points.reclaimable, lenders, ssn.beyond_due)
 
     def serve(self, job: JobInfo, queue: QueueInfo) -> None:
         """Make room for the tasks that a job lacks; keep it if the job can start then."""

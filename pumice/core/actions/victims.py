@@ -39,6 +39,13 @@ from pumice.core.voting import Agreement
 Kind = tuple[object, ...]
 Candidates = Callable[[Task, int], list[Task]]
 """(who wants the room, column) -> those on the node that the action may send off."""
+Limit = Callable[[Task, Sequence[Task]], Sequence[Task]]
+"""(who wants the room, candidates) -> those of them that may be asked for."""
+
+
+def everybody(task: Task, candidates: Sequence[Task]) -> Sequence[Task]:
+    """Return all candidates."""
+    return candidates
 
 
 def as_they_stand(view: ClassView, at: Ints) -> Ints:
@@ -59,6 +66,7 @@ class Evictor:
     action: str
     point: Point[Evictable]
     candidates: Candidates
+    limit: Limit = everybody
     order: Callable[[ClassView, Ints], Ints] = as_they_stand
     #: queues whose tasks stay
     passed: frozenset[str] = frozenset()
@@ -183,15 +191,15 @@ class Evictor:
         They are asked for in that order, so that plugins that each let only so many of a job or
         a queue go mean the same ones. Nobody may where all of them are not enough.
         """
-        candidates = sorted(
-            self.candidates(task, i), key=lambda other: self.ssn.victim_key(other, task)
-        )
+        candidates = self.candidates(task, i)
         if self.passed:
             candidates = [c for c in candidates if queue_of(self.ssn, c) not in self.passed]
-        if not candidates:
-            return Agreement([])
-        agreed = self.ssn.agree(self.point, task, candidates)
+        candidates.sort(key=lambda other: self.ssn.victim_key(other, task))
         place = {candidate.uid: n for n, candidate in enumerate(candidates)}
+        asked = self.limit(task, candidates)
+        if not asked:
+            return Agreement([])
+        agreed = self.ssn.agree(self.point, task, asked)
         agreed.victims.sort(key=lambda victim: place[victim.uid])
         room = self.ssn.nodes.future(i)
         for victim in agreed.victims:

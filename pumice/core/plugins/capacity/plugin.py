@@ -79,7 +79,7 @@ class Capacity:
                 return candidates, Vote.PERMIT
             return self.evictable(ssn, job, candidates)
 
-        points.reclaimable[NAME] = reclaimable
+        points.reclaimable[NAME] = points.beyond_due[NAME] = reclaimable
         points.unified_evictable[NAME] = evictable
         ssn.listen(EventHandler(lambda e: self._follow(e, 1), lambda e: self._follow(e, -1)))
 
