@@ -255,6 +255,34 @@ UNBOUND = {
         {NOTHING: 3},
         others=[a_pod("o", node="n1", phase="Pending", spec=mounting("b"))],
     ),
+    "several pods mount a claim, and one of them is on its way": Case(
+        [
+            LOCAL,
+            a_claim("a"),
+            a_volume("v", terms=[term(HOST, "n1", "n2")]),
+            a_volume("w", on="n3"),
+        ],
+        "n1 n2",
+        {NOTHING: 2},
+        others=[a_pod("o", node="n1", phase="Pending", spec=mounting("a"))],
+    ),
+    "and kube-scheduler keeps a volume for it": Case(
+        [
+            LOCAL,
+            a_claim("a"),
+            a_volume("v", terms=[term(HOST, "n1", "n2")], claim="a"),
+            a_volume("w", on="n3"),
+        ],
+        "n1 n2",
+        {NOTHING: 2},
+        others=[a_pod("o", node="n1", phase="Pending", spec=mounting("a"))],
+    ),
+    "or has one made": Case(
+        [MADE, a_claim("a", of="made", annotations={SELECTED: "n1"})],
+        "n1",
+        {NOTHING: 3},
+        others=[a_pod("o", node="n1", phase="Pending", spec=mounting("a"))],
+    ),
     "a volume is made where the class allows it": Case(
         [
             a_class("made", by="csi", topologies=[{f"{TOPOLOGY}/zone": ["a"]}]),

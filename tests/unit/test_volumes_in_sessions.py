@@ -335,7 +335,7 @@ def served(cluster: Cluster, mounted: Mapping[str, list[str]], plan: Mapping[str
     return all(give(entry, set()) for entry in local)
 
 
-@settings(max_examples=examples(600), deadline=None)
+@settings(max_examples=examples(100, enduring=600), deadline=None)
 @given(worlds())
 def test_no_volume_is_given_twice(world: tuple[Cluster, dict[str, list[str]]]) -> None:
     cluster, mounted = world
@@ -349,7 +349,7 @@ def test_no_volume_is_given_twice(world: tuple[Cluster, dict[str, list[str]]]) -
     assert served(cluster, mounted, {**first, **second})
 
 
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=examples(75, enduring=400), deadline=None)
 @given(worlds())
 def test_what_is_undone_leaves_no_trace(world: tuple[Cluster, dict[str, list[str]]]) -> None:
     cluster, _ = world

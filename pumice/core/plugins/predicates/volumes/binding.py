@@ -191,15 +191,14 @@ class Binding:
             return
         found = self._choice(needs.asks, node)
         chosen = dict(found)
-        for ask in needs.asks:
-            if ask.shared:
-                first = self._decided.setdefault(ask.shared, _Decision(chosen.get(ask), ask.of))
-                first.pods += 1
+        shared = [ask for ask in needs.asks if ask.shared and not (ask.kept or ask.selected)]
+        for ask in shared:
+            first = self._decided.setdefault(ask.shared, _Decision(chosen.get(ask), ask.of))
+            first.pods += 1
         for ask, volume in found:
             self._stock(ask.of).take(volume)
         own = tuple((ask.of, volume) for ask, volume in found if not ask.shared)
-        shared = tuple(ask.shared for ask in needs.asks if ask.shared)
-        self._promises[uid] = _Promise(own, shared)
+        self._promises[uid] = _Promise(own, tuple(ask.shared for ask in shared))
 
     def take_back(self, uid: PodUid) -> None:
         """Take from a pod what was promised to it."""
