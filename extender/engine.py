@@ -87,6 +87,8 @@ class Engine:
     #: the way to a policy server
     ask: Ask = nobody
     logbook: Logbook = field(default_factory=Logbook)
+    #: whether claims and volumes cannot be read
+    unread_storage: Callable[[], bool] = lambda: False
     #: the last session as the log has it
     entry: Entry | None = None
     past: deque[Past] = field(default_factory=lambda: deque(maxlen=KEPT_SESSIONS))
@@ -145,6 +147,7 @@ class Engine:
         started = self.clock.monotonic()
         conf, ask = self.configuration(), Listening(self.ask)
         self.model.configure(conf)
+        self.model.cluster.inputs.storage.unread = self.unread_storage()
         snapshot = self.model.cluster.snapshot(self.model.avoided_nodes(), self.model.spared_pods())
         plan = await asyncio.to_thread(
             run_session,

@@ -63,6 +63,12 @@ class OptionalWatch:
         listed = self.informer is not None and self.informer.synced.is_set()
         return self.wanted and not self.absent and not listed
 
+    @property
+    def is_unread(self) -> bool:
+        """Tell whether the kind is wanted and cannot be read."""
+        listed = self.informer is not None and self.informer.synced.is_set()
+        return self.wanted and bool(self.absent) and not listed
+
     def turn(self, group: asyncio.TaskGroup) -> None:
         """Start or stop the watch, as it is wanted or not; begin anew where it is of others."""
         if self._task is not None and (not self.wanted or self._watched != self.selected):
@@ -118,6 +124,10 @@ class OptionalWatches:
     def missing(self) -> list[str]:
         """Return the kinds that are wanted and not known yet."""
         return [str(watch.resource) for watch in self.watches if watch.is_pending]
+
+    def unread(self, *resources: AnyResource) -> bool:
+        """Tell whether some of these kinds cannot be read."""
+        return any(watch.is_unread for watch in self.watches if watch.resource in resources)
 
     def informers(self) -> list[Informer[Any, None]]:
         """Return the informers that have listed their kind."""

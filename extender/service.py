@@ -164,6 +164,7 @@ class Service:
             Admissions(model, writes).enter,
             policies,
             Logbook(args.decision_log, max(args.decision_log_files, 1)),
+            watching.unread_storage,
         )
         synced = asyncio.Event()
 

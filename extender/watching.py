@@ -252,6 +252,10 @@ class Watching:
         informers = [*self.all(), *self.optional.informers()]
         return max(now - informer.last_contact() for informer in informers)
 
+    def unread_storage(self) -> bool:
+        """Tell whether it is not known where volumes are, since that cannot be read."""
+        return self.optional.unread(CLAIMS, VOLUMES, STORAGE_CLASSES)
+
     def run(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Start the informers."""
         return [

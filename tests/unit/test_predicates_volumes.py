@@ -449,6 +449,15 @@ EXCLUSIVE = {
 }
 
 
+def test_nothing_is_said_of_volumes_while_they_cannot_be_read() -> None:
+    cluster = a_cluster(NODES, a_group("g"), a_mounting_pod("p", "a", job="g"))
+    cluster.inputs.storage.unread = True
+    ssn = a_session(a_conf("", ["predicates"]), cluster)
+    view = ssn.views.of_task(ssn.active[0].tasks[PodUid("p")])
+    assert view.refused is None
+    assert view.candidates().all()
+
+
 def opened(case: Case) -> Session:
     cluster = a_cluster(NODES, a_group("g"), case.others, case.pod)
     assert not cluster.faults

@@ -25,6 +25,8 @@ class Storage:
     csi_nodes: dict[str, CSINode] = field(default_factory=dict)
     drivers: dict[str, CSIDriver] = field(default_factory=dict)
     capacities: dict[str, CSIStorageCapacity] = field(default_factory=dict)
+    #: claims, volumes or classes cannot be read: that none is known says nothing
+    unread: bool = False
 
     def copy(self) -> Storage:
         """Return storage of its own; the objects themselves are never changed."""
@@ -35,4 +37,5 @@ class Storage:
             dict(self.csi_nodes),
             dict(self.drivers),
             dict(self.capacities),
+            self.unread,
         )

@@ -118,6 +118,24 @@ async def test_a_cluster_without_the_kind_goes_on_without(
     assert set(watches.inputs.numa) == {"n0"}
 
 
+@pytest.mark.parametrize("kind", ["persistentvolumeclaims", "csinodes"])
+async def test_what_cannot_be_read_of_volumes_is_known(kind: str) -> None:
+    clock = ManualClock()
+    made = Watches(FakeApi(clock, namespaces=("ns",)), clock)
+    made.api.fail(403, times=3, path=kind)
+    unread = []
+    async with asyncio.TaskGroup() as group:
+        tasks = made.watching.run(group)
+        await made.follow(DEFAULT)
+        for _ in range(3):
+            unread.append(made.watching.unread_storage())
+            await clock.advance(2 * ABSENT_S)
+        for task in tasks:
+            task.cancel()
+    # Of the kinds of CSI the rest does not depend.
+    assert unread == ([True, True, False] if kind == "persistentvolumeclaims" else [False] * 3)
+
+
 CONFIG = {"data": {KEY: "nvidia: ["}}
 
 

@@ -87,8 +87,8 @@ class Predicates:
         ssn.listen(EventHandler(slots.placed, slots.removed))
 
     def _volumes(self, ssn: Session) -> VolumeFilter | None:
-        """Register what concerns volumes, where any pod mounts a claim."""
-        if not ssn.snapshot.mounting:
+        """Register what concerns volumes, where any pod mounts a claim and claims are known."""
+        if not ssn.snapshot.mounting or ssn.snapshot.inputs.storage.unread:
             return None
         points, volumes = ssn.points, VolumeFilter(ssn.snapshot, self.volume_switches)
         points.distinction[NAME] = volumes.mark
