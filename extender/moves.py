@@ -5,7 +5,9 @@ It is accepted where the pod has the room and the cards there and is as near to 
 be; its charge moves along. A pod with claims is accepted also where nothing but members of its own
 gang stand in the way that are planned and still held: something has been bound for it on that node,
 so it would come back with the same node again and again, while those can go elsewhere. They lose
-their plans, and so do held members whose place depends on where others are.
+their plans, and so do held members whose place depends on where others are. Members that were let
+go without a pin and have not come keep theirs, though they may stand in the way as well: nothing
+but a hint says that they are on that node, and kube-scheduler, which has them all, found room.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from extender.answers import NO_ROOM, OTHER_NODE, TOO_FAR
 from extender.model import Model
 from pumice.core.devices.notes import Choice
 from pumice.core.ids import PodUid
-from pumice.core.ledger import Arm, Entry
+from pumice.core.ledger import Arm, Entry, State
 from pumice.core.prebinding import has_claims
 
 Plan = tuple[PodUid, str, Choice | None]
@@ -35,9 +37,9 @@ def move(model: Model, entry: Entry, node: str, wake: Callable[[], None]) -> str
     if model.cluster.strays(entry.uid, node):
         lost += [_give_way(model, member) for member in held]
     here = [member for member in held if member.node == node]
-    while here and model.cluster.fits(entry.uid, node):
+    while here and _is_short(model, entry, node):
         lost.append(_give_way(model, here.pop()))
-    if why := _obstacle(model, entry.uid, node):
+    if why := _obstacle(model, entry, node):
         for plan in lost:
             model.plan(*plan)
         return why
@@ -63,13 +65,20 @@ def _give_way(model: Model, member: Entry) -> Plan:
     return plan
 
 
-def _obstacle(model: Model, uid: PodUid, node: str) -> str:
+def _obstacle(model: Model, entry: Entry, node: str) -> str:
     """Move the charge, or return what stands in the way."""
-    if model.cluster.strays(uid, node):
+    if model.cluster.strays(entry.uid, node):
         return TOO_FAR
-    if model.cluster.fits(uid, node) or not model.move(uid, node):
+    if _is_short(model, entry, node) or not model.move(entry.uid, node):
         return NO_ROOM
     return ""
+
+
+def _is_short(model: Model, entry: Entry, node: str) -> bool:
+    """Tell whether the pod has too little room there, members aside that are merely hinted at."""
+    members = model.ledger.of_job(entry.job) if entry.job is not None else ()
+    hinted = [m.uid for m in members if m.state is State.RELEASED and m.arm is not Arm.PIN]
+    return bool(model.cluster.fits(entry.uid, node, hinted))
 
 
 def _depends(model: Model, *uids: PodUid) -> bool:

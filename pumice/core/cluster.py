@@ -507,14 +507,20 @@ class Cluster:
                 population.add(task, -1)
         return population.share()
 
-    def fits(self, uid: PodUid, node: str) -> list[str]:
-        """Return what is short if this pod were put there now: resources, and `cards`."""
+    def fits(self, uid: PodUid, node: str, without: Iterable[PodUid] = ()) -> list[str]:
+        """
+        Return what is short if this pod were put there now: resources, and `cards`.
+
+        What the pods in `without` hold of the node's resources does not count.
+        """
         task, i = self._tasks.get(uid), self.nodes.index.get(node)
         if task is None or i is None:
             return ["node"] if i is None else []
         used = self.nodes.used[:, i]
-        if task.node == node and task.occupies:
-            used = minus(used, task.cls.req)
+        for other in (uid, *without):
+            resident = self._tasks.get(other)
+            if resident is not None and resident.node == node and resident.occupies:
+                used = minus(used, resident.cls.req)
         short = self._names(shortages(task.cls.req, self.nodes.alloc[:, i] - used), task)
         if self.ask(uid) is not None and self.choose_cards(uid, node) is None:
             short.append("cards")

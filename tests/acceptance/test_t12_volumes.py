@@ -56,9 +56,11 @@ async def test_a_gang_waits_for_a_local_volume_that_is_bound_slowly(
             with binder_away(bed):
                 bed.create(a_gang(volumes))
                 await bed.until(volumes.kept, PATIENCE_S, "kube-scheduler takes a volume")
+                bed.create(a_job("other", replicas=2, min_available=2, cpu=1))
                 await bed.never(
                     lambda: bed.bound("gang"), length.volume_s, "a member is bound without the rest"
                 )
+                assert len(bed.running("other")) == 2, "others are held up"
             await runs(bed)
             await auditor.finish()
 

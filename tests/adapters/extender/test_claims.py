@@ -165,13 +165,25 @@ async def test_held_members_of_its_gang_give_way_as_few_as_it_takes() -> None:
     assert world.model.cluster.check() == []
 
 
-async def test_members_that_were_let_go_and_other_gangs_keep_their_room() -> None:
+async def test_members_that_are_hinted_at_a_node_do_not_keep_others_of_their_gang_off() -> None:
+    pods = tuple(a_pod(name, cpu="4", spec=CLAIM) for name in "xy")
+    world = World.make(a_node("n1"), a_node("n2"), pods=pods)
+    world.apply({"x": "n1", "y": "n2"})
+
+    calls = [await call(world, "x", "n2"), await call(world, "y", "n1")]
+
+    assert await asyncio.gather(*calls) == ["", ""]
+    assert world.model.cluster.check() == []
+
+
+async def test_members_that_have_come_and_other_gangs_keep_their_room() -> None:
     world = a_gang("a", "b", claims=("x", "y"))
     world.model.cluster.set_pod_group(a_group(1, "rival"))
     for i in range(3):
         world.model.set_pod(a_pod(f"r{i}", group="rival"))
         world.model.plan(PodUid(f"r{i}"), "n2")
     world.apply({"x": "n1", "y": "n2", "a": "n1", "b": "n1"})
+    await call(world, "y", "n2")
 
     assert await (await call(world, "x", "n2")) == NO_ROOM
 
