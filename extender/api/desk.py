@@ -115,7 +115,9 @@ class Desk:
         if entry is None:
             return Standing()
         since = rfc3339(self.moment(entry.since))
-        return Standing(entry.state.value, entry.node, entry.arm, since)
+        pod = self.model.pending.get(uid)
+        claims = pod is not None and bool(self.model.claims(pod))
+        return Standing(entry.state.value, entry.node, entry.arm, since, claims)
 
     def gang(self, picture: Picture, job: JobInfo, limit: int) -> Gang:
         """Return a gang, with its members that have come least far."""

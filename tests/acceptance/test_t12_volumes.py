@@ -112,6 +112,22 @@ async def test_the_rest_is_planned_around_a_node_that_was_not_foreseen(bed: Bed)
         assert extender_metric(bed, "pumice_bind_errors") == 0
 
 
+async def test_members_that_share_a_volume_follow_the_first_of_them(bed: Bed) -> None:
+    nodes = bed.nodes(6, cpu=SIZE)
+    with volumes_on(bed, nodes[4:]) as volumes:
+        gang = a_job("gang", replicas=SIZE, min_available=SIZE, cpu=1)
+        gang["spec"]["volumes"] = [{"mountPath": "/data", "volumeClaimName": volumes.name}]
+        async with bed.auditor() as auditor:
+            bed.create(gang)
+            await runs(bed)
+            await auditor.finish()
+
+        [volume] = volumes.kept()
+        [node] = {pod["spec"]["nodeName"] for pod in bed.running("gang")}
+        assert volume["metadata"]["name"] == volumes.of(node)
+        assert extender_metric(bed, "pumice_bind_errors") == 0
+
+
 async def test_a_kill_while_the_volume_is_being_bound_loses_nothing(bed: Bed) -> None:
     nodes = bed.nodes(6, cpu=2)
     with volumes_on(bed, nodes[4:]) as volumes:

@@ -37,6 +37,8 @@ class Standing:
     node: str = ""
     arm: Arm | None = None
     since: str = ""
+    #: kube-scheduler has to bind claims of the pod before it comes back
+    claims: bool = False
 
 
 def explain_pod(
@@ -138,7 +140,10 @@ def _sentence(
                 " the rest of its gang."
             )
         case "Released":
-            return f"The pod was given node {standing.node}, and kube-scheduler has still to agree."
+            task = "agree, and to bind the pod's claims" if standing.claims else "agree"
+            return (
+                f"The pod was given node {standing.node}, and kube-scheduler has still to {task}."
+            )
         case "Held" if standing.node:
             return (
                 f"There is a node for the pod, {standing.node}, and it waits for its turn to be let"

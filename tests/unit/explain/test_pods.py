@@ -76,6 +76,13 @@ CASES = {
         "The pod was given node n, and kube-scheduler has still to agree.",
         Standing("Released", "n", Arm.PIN),
     ),
+    "it was let go, and its claims are not bound yet": Case(
+        GANG,
+        "starting",
+        "The pod was given node n, and kube-scheduler has still to agree, and to bind the pod's"
+        " claims.",
+        Standing("Released", "n", Arm.NOMINATE, claims=True),
+    ),
     "it waits in the barrier": Case(
         GANG,
         "starting",
