@@ -20,6 +20,7 @@ pytestmark = pytest.mark.cluster
 
 MEMORY = 24576
 HALF = MEMORY // 2
+WHOLE = sharing(memory=MEMORY)
 PATIENCE_S = 30.0
 
 
@@ -59,16 +60,17 @@ async def test_a_queue_gets_no_more_of_cards_than_it_may_have(
     jobs = [f"half-{i}" for i in range(3)]
     with device_plugins(bed) as plugins:
         async with bed.auditor() as auditor:
-            bed.create(*(a_job(name, queue="few", **sharing(memory=HALF)) for name in jobs))
+            *two, last = (a_job(name, queue="few", **sharing(memory=HALF)) for name in jobs)
+            bed.create(*two)
             await bed.until(lambda: plugins.served == 2, PATIENCE_S, "two have their half")
+            bed.create(last)
             [name] = limit
             await bed.until(
-                lambda: [why for job in jobs if f"{told} {name}" in (why := waits(bed, job))],
-                PATIENCE_S,
-                "the third waits and says why",
+                lambda: f"{told} {name}" in waits(bed, jobs[-1]), PATIENCE_S, "it is told why"
             )
-            await bed.until(lambda: plugins.served == 2 and running(bed, jobs), PATIENCE_S)
-            await bed.aside(bed.end, *running(bed, jobs)[:1])
+            await bed.until(lambda: bed.running(jobs[0]), PATIENCE_S, "the first runs")
+            assert plugins.served == 2
+            await bed.aside(bed.end, *bed.running(jobs[0]))
             await bed.until(lambda: plugins.served == 3, PATIENCE_S, "the third has its half")
             await auditor.finish()
 
@@ -81,7 +83,7 @@ async def test_a_queue_takes_back_the_card_that_it_deserves(bed: Bed) -> None:
     with device_plugins(bed) as plugins:
         async with bed.auditor() as auditor:
             await uses_all(bed, plugins, a_job("wide", queue="rich", **halves()))
-            bed.create(*(a_job(f"whole-{i}", queue="poor", **sharing()) for i in range(2)))
+            bed.create(*(a_job(f"whole-{i}", queue="poor", **WHOLE) for i in range(2)))
             await has_a_card(bed, plugins, node)
             # The other one would be more than is due.
             assert len(evicted(bed, "wide")) == 2
@@ -94,7 +96,7 @@ async def test_a_job_of_higher_priority_takes_the_shares_of_one_card(bed: Bed) -
     with priority_class(bed, "urgent"), device_plugins(bed) as plugins:
         async with bed.auditor() as auditor:
             await uses_all(bed, plugins, a_job("wide", **halves()))
-            bed.create(a_job("whole", priority_class="urgent", **sharing()))
+            bed.create(a_job("whole", priority_class="urgent", **WHOLE))
             await has_a_card(bed, plugins, node)
             assert len(evicted(bed, "wide")) == 2
             await auditor.finish()
@@ -132,8 +134,3 @@ def waits(bed: Bed, job: str) -> str:
     """Return why a Job waits."""
     conditions = (bed.pod_group(job) or {}).get("status", {}).get("conditions", [])
     return " ".join(c["message"] for c in conditions if c["type"] == "Unschedulable")
-
-
-def running(bed: Bed, jobs: list[str]) -> list[Object]:
-    """Return the pods of these Jobs that run."""
-    return [pod for job in jobs for pod in bed.running(job)]
