@@ -153,28 +153,18 @@ class ClassView:
         self._ahead: list[int] = []
         self._ahead_from = -1
         self._stride = 1
-        #: how much had changed when no node was found, for any task of the class
+        #: how much had changed when it was found that no node takes a task
         self._full_at = -1
         self._errors: tuple[int, FitErrors] | None = None
         self._curable: Bools | None = None
 
     def is_full(self) -> bool:
         """
-        Return whether no node at all takes a task, now or soon.
+        Return whether it was found that no node takes a task, now or soon, and nothing has changed.
 
-        What was found holds until something changes: thousands of tasks that are alike are refused
-        by one look at the nodes.
+        So thousands of tasks that are alike are refused by one look at the nodes.
         """
-        at = len(self._changed)
-        if self._full_at != at and self._finds_nothing():
-            self._full_at = at
-        return self._full_at == at
-
-    def _finds_nothing(self) -> bool:
-        if self.refused is not None:
-            return True
-        self._refresh()
-        return not (self._first > -np.inf).any() and not self.has_future()
+        return self._full_at == len(self._changed)
 
     # Placing on what is idle. Where columns `within` are given no others are looked at.
 
@@ -264,8 +254,15 @@ class ClassView:
     # Placing on what will be idle.
 
     def promise(self, within: Ints | None = None) -> Sequence[int]:
-        """Return the column of the best candidate, idle or not; none where there is none."""
-        return self.best_candidate(within) if self.has_future() else ()
+        """
+        Return the column of the best candidate, idle or not; none where there is none.
+
+        It is for those who have asked for an idle node before, and found none.
+        """
+        found = self.best_candidate(within) if self.has_future() else ()
+        if not found and within is None and not self._live:
+            self._full_at = len(self._changed)
+        return found
 
     def best_candidate(self, within: Ints | None = None) -> Sequence[int]:
         """
