@@ -37,7 +37,12 @@ def place(queue: Queue, queues: Queues, max_depth: int) -> Iterator[FieldError]:
         text = f"failed to get parent queue {parent_name} of queue {name}: "
         yield FieldError("spec.parent", text + views.not_found(parent_name))
         return
-    if 1 + sum(1 for _ in queues.ancestors(queue, max_depth)) > max_depth:
+    above = [other.metadata.name for other in queues.ancestors(queue, max_depth)]
+    if name in above:
+        text = f"queue {name} cannot be below queue {parent_name}, which is below it"
+        yield FieldError("spec.parent", text)
+        return
+    if 1 + len(above) > max_depth:
         text = f"queue {name} exceeds the maximum allowed depth of {max_depth}"
         yield FieldError("spec.parent", text)
     pods = allocated_pods(parent)

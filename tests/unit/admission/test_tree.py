@@ -35,6 +35,11 @@ CASES = {
     "one deeper": Case(
         chain(5), a_queue("q6", parent="q5"), ["queue q6 exceeds the maximum allowed depth of 5"]
     ),
+    "a parent that is below": Case(
+        chain(3),
+        a_queue("q1", parent="q3"),
+        ["queue q1 cannot be below queue q3, which is below it"],
+    ),
     "a parent that there is not": Case(
         [],
         a_queue("q", parent="p"),
