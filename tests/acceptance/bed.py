@@ -20,7 +20,6 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
@@ -297,8 +296,9 @@ class Bed:
             raise AssertionError(f"kubectl {' '.join(arguments)}: {answer.stderr.strip()}")
         return answer.stdout
 
-    def auditor(self, *, report: Path | None = None, **options: Any) -> Auditor:
+    def auditor(self, **options: Any) -> Auditor:
         """Return an auditor of this cluster, to be entered with `async with`."""
+        folder = self.plane.audit_log.parent
         return Auditor(
             self.plane.kubeconfig("auditor"),
             self.plane.audit_log,
@@ -306,7 +306,7 @@ class Bed:
             extender_url=self.cluster.extender.url,
             own_users=[USERS["pumice-controllers"].name, USERS["pumice-webhooks"].name],
             scheduler_users=[USERS[self.cluster.scheduler_user].name],
-            report=report,
+            report=folder / f"auditor-{uuid.uuid4().hex[:8]}.json",
             **options,
         )
 

@@ -1,7 +1,7 @@
 """
 The auditor beside a test: starts the program, passes on what the test says, fails the test.
 
-    async with Auditor(kubeconfig, audit_log, extender_user="...", extender_url=url) as auditor:
+    async with Auditor(kubeconfig, audit_log, report=file, extender_user="...") as auditor:
         ...
         report = await auditor.finish()     # raises AssertionError with the violations' sentences
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -46,8 +45,9 @@ class Auditor:
     """
     A running auditor.
 
-    `rules` names the rules to apply; without `extender_url` rule E is left out. `own_users` are
-    our other components, `scheduler_users` those whose writes are counted beside ours.
+    `report` is the file that it writes. `rules` names the rules to apply; without `extender_url`
+    rule E is left out. `own_users` are our other components, `scheduler_users` those whose writes
+    are counted beside ours.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Auditor:
         kubeconfig: Path,
         audit_log: Path,
         *,
+        report: Path,
         extender_user: str,
         extender_url: str = "",
         own_users: Sequence[str] = (),
@@ -64,9 +65,8 @@ class Auditor:
         limit_s: float = 5.0,
         settle_s: float = 20.0,
         shared_nodes: bool = False,
-        report: Path | None = None,
     ) -> None:
-        self.report = report or Path(tempfile.mkdtemp(prefix="auditor-")) / "report.json"
+        self.report = report
         self.control = ""
         self.finished = False
         self._process: asyncio.subprocess.Process | None = None
