@@ -344,6 +344,16 @@ UNBOUND = {
         {NOTHING: 3},
         pod=a_pod("p", job="g", spec=mounting(ephemeral=["e"])),
     ),
+    "very many claims, and volumes larger than any": Case(
+        [
+            LOCAL,
+            *(a_claim(f"c{i}", storage="8E") for i in range(70)),
+            *(a_volume(f"v{i}", on="n1" if i < 70 else "n2", storage="9E") for i in range(100)),
+        ],
+        "n1",
+        {NOTHING: 3},
+        pod=a_mounting_pod("p", *(f"c{i}" for i in range(70)), job="g"),
+    ),
     "a selector that makes no sense": Case(
         [LOCAL, a_claim("a", selector={"a b": "c"}), a_volume("v")],
         refused="a claim of the pod makes no sense: 'a b' is not a valid label key",

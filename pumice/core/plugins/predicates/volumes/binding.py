@@ -126,9 +126,9 @@ class Binding:
             elif ask.kept:
                 lacking[i] = ~self._reached_by_kept(ask.kept)
         for of, places in self._choosing(asks):
-            bits = self._stock(of).lacking(tuple(asks[i] for i in places))
-            for bit, i in enumerate(places):
-                lacking[i] = (bits >> bit & 1).astype(bool)
+            found = self._stock(of).lacking(tuple(asks[i] for i in places))
+            for i, nodes in zip(places, found, strict=True):
+                lacking[i] = nodes
         return lacking
 
     def _choosing(self, asks: tuple[Ask, ...]) -> Iterator[tuple[str, list[int]]]:

@@ -20,7 +20,7 @@ from pumice.core.api.storage import PersistentVolume
 from pumice.core.plugins.predicates.volumes.needs import Ask, Reach, reach_of
 from pumice.core.plugins.predicates.volumes.places import Places
 from pumice.core.quantity import Exact, QuantityError
-from pumice.core.resources import Bools, Ints
+from pumice.core.resources import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,11 +72,11 @@ Choice = tuple[FreeVolume | None, ...]
 class _Matches:
     """What some asks would get from each pool, as far as it is known."""
 
-    #: bit i is set where ask i gets nothing
-    lacking: Ints  # (pools,)
+    #: which ask gets nothing
+    lacking: Bools  # (asks, pools)
     #: what those ask for that get something, and what they get, in bytes
-    asked: Ints  # (pools,)
-    given: Ints  # (pools,)
+    asked: Floats  # (pools,)
+    given: Floats  # (pools,)
     choices: list[Choice]
     #: the state of each pool that the answer is for
     seen: Ints
@@ -126,17 +126,17 @@ class Stock:
         """Return whether any volume of the stock, taken or not, is what is asked for."""
         return bool(self._fitting(ask).any())
 
-    def lacking(self, asks: tuple[Ask, ...]) -> Ints:
-        """Return for each node a number whose bit i is set where ask i gets nothing there."""
-        lacking: Ints = self._matches(asks).lacking[self.pool_of]
+    def lacking(self, asks: tuple[Ask, ...]) -> Bools:
+        """Return for each ask the nodes where it gets nothing: (asks, nodes)."""
+        lacking: Bools = self._matches(asks).lacking[:, self.pool_of]
         return lacking
 
     def fullness(self, asks: tuple[Ask, ...]) -> Ints:
         """Return by node how full its volumes would be, in percent; -1 where it gives none."""
         found = self._matches(asks)
         full = np.where(found.given > 0, found.asked * 100 // np.maximum(found.given, 1), 100)
-        full[found.lacking == (1 << len(asks)) - 1] = -1
-        fullness: Ints = full[self.pool_of]
+        full[found.lacking.all(axis=0)] = -1
+        fullness: Ints = full.astype(np.int64)[self.pool_of]
         return fullness
 
     def choice(self, asks: tuple[Ask, ...], node: int) -> Choice:
@@ -160,12 +160,12 @@ class Stock:
         number = len(self._pools)
         found = self._known.get(asks)
         if found is None:
-            lacking, asked, given = np.zeros((3, number), np.int64)
+            lacking, (asked, given) = np.zeros((len(asks), number), bool), np.zeros((2, number))
             found = _Matches(lacking, asked, given, [()] * number, np.full(number, -1))
             self._known[asks] = found
         for pool in np.flatnonzero(found.seen != self._state).tolist():
             choice = found.choices[pool] = self._choose(asks, self._pools[pool])
-            found.lacking[pool] = sum(1 << i for i, volume in enumerate(choice) if volume is None)
+            found.lacking[:, pool] = [volume is None for volume in choice]
             chosen = [(a, v) for a, v in zip(asks, choice, strict=True) if v is not None]
             found.asked[pool] = sum(math.ceil(ask.bytes) for ask, _ in chosen)
             found.given[pool] = sum(math.ceil(volume.size) for _, volume in chosen)
