@@ -24,6 +24,8 @@ from pumice.core.waves import Member, waves
 
 Turn = tuple[int, float, int]
 """Priority, the highest first; age in whole seconds; within a second, the version."""
+Part = tuple[list[list[PodUid]], list[PodUid]]
+"""Waves, and the pods that must have come before the first of them."""
 
 
 @dataclass(slots=True)
@@ -46,7 +48,8 @@ def apply_allocations(plan: Plan, model: Model, releases: Releases) -> Applied:
     entered = [(d.job, _apply(d, model, releases, applied)) for d in plan.allocations]
     gangs = [(job, gated) for job, gated in entered if gated]
     for job, gated in sorted(gangs, key=lambda gang: _turn(gang[1], model)):
-        releases.steer(job, *_waves(job, gated, model))
+        for some, after in _waves(job, gated, model):
+            releases.steer(job, some, after)
     return applied
 
 
@@ -134,10 +137,8 @@ def _enter(
     return ""
 
 
-def _waves(
-    job: JobKey, placements: list[Placement], model: Model
-) -> tuple[list[list[PodUid]], list[PodUid]]:
-    """Return the pods in the order in which they are to be released, and who must come before."""
+def _waves(job: JobKey, placements: list[Placement], model: Model) -> list[Part]:
+    """Return the pods in waves; those that come after pods with claims are a part by themselves."""
     node_of: Mapping[PodUid, str] = {p.uid: p.node for p in placements}
     tasks: list[Task] = [t for p in placements if (t := model.cluster.task(p.uid)) is not None]
     members = [
@@ -150,8 +151,11 @@ def _waves(
     # Those of them that have come already are waited for by nobody.
     after = list(settling) if shared or not alone else []
     if not any(m.signature.affinity or m.signature.spread or m.claims for m in members):
-        return [[m.uid for m in members]], after
+        return [([[m.uid for m in members]], after)]
     ordered = waves(
         members, node_of, model.domain_of, model.surroundings(), settling=claims, alone=alone
     )
-    return ordered, after
+    slow = {m.uid for m in members if m.claims - claims}
+    first = next((i for i, wave in enumerate(ordered) if slow & set(wave)), len(ordered)) + 1
+    begin = (ordered[:first], after)
+    return [begin, (ordered[first:], ordered[first - 1])] if ordered[first:] else [begin]

@@ -70,7 +70,7 @@ class Nacks:
         for entry in released:
             if self._is_refused(entry, now, newest_arrival):
                 self._nack(entry, now)
-        waiting = {gang.job for gang in self.releases.underway}
+        waiting = {gang.job for gang in (*self.releases.waiting, *self.releases.underway)}
         self._give_up(waiting | {e.job for e in entries if e.job is not None}, doubtful, now)
         for job in self.last.keys() - self.model.cluster.jobs.keys():
             del self.last[job]

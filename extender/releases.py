@@ -4,8 +4,9 @@ Releasing and replacing: the only two ways in which the extender touches a pod b
 `steer` takes the waves of a gang and lets its pods go: pinned, nominated or merely ungated. At
 most `WINDOW` pods are on their way at a time (Released or Arrived, those of waves to come
 included, but not pods that nobody had held); a larger gang goes alone.
-A wave goes when all of the one before it have Arrived or are Bound, and so have those that were
-let go before, if it is to come after them.
+A wave goes when all of the one before it have Arrived or are Bound. Waves that are to come after
+pods which kube-scheduler may keep for long, as it binds their claims, wait outside of the window:
+others may go in the meantime.
 
 Gang goes after gang, since interleaving stretches the time in which each one holds room without
 running. kube-scheduler takes what it has by age, whatever the order of release, so it is given
@@ -75,7 +76,7 @@ class Gang:
 
 @dataclass(slots=True)
 class Releases:
-    """Gangs that wait for the window, and gangs that wait for their wave."""
+    """Gangs that wait for others, for the window, and for their wave."""
 
     model: Model
     writes: PodWrites
@@ -83,6 +84,8 @@ class Releases:
     ahead: int = AHEAD
     #: asks for a session: a pod lost its plan
     wake: Callable[[], None] = lambda: None
+    #: gangs, or the rest of such, that come after others
+    waiting: list[Gang] = field(default_factory=list)
     queue: deque[Gang] = field(default_factory=deque)
     underway: list[Gang] = field(default_factory=list)
     replaced: int = 0
@@ -93,7 +96,10 @@ class Releases:
 
     def steer(self, job: JobKey, waves: Sequence[Wave], after: Wave = ()) -> None:
         """Release planned pods, wave by wave, when the window has room and `after` have come."""
-        self.queue.append(Gang(job, deque(waves), after))
+        if after:
+            self.waiting.append(Gang(job, deque(waves), after))
+        else:
+            self.queue.append(Gang(job, deque(waves)))
         self.pump()
 
     def replan(self, uid: PodUid, node: str) -> None:
@@ -127,10 +133,13 @@ class Releases:
         """Let go whatever may go now; called whenever a pod arrived, was bound or went."""
         for gang in list(self.underway):
             self._next_wave(gang)
+        for gang in [gang for gang in self.waiting if self._has_turn(gang)]:
+            self.waiting.remove(gang)
+            self.queue.appendleft(gang)
         while self.queue and not self._is_far_ahead():
             gang = self.queue[0]
-            busy = self.model.ledger.in_window() + sum(other.size() for other in self.underway)
-            if busy and busy + gang.size() > self.window and self._has_any(gang):
+            # One of which some have come is let in: those stay, and hold room, until it is whole.
+            if not gang.out and self._is_too_large(gang):
                 return
             self.queue.popleft()
             self.underway.append(gang)
@@ -139,7 +148,7 @@ class Releases:
     def forget(self, job: JobKey) -> list[PodUid]:
         """Drop what is still to be released of a job; return those pods."""
         dropped = []
-        for gang in [g for g in (*self.queue, *self.underway) if g.job == job]:
+        for gang in [g for g in (*self.waiting, *self.queue, *self.underway) if g.job == job]:
             dropped += [uid for wave in gang.waves for uid in wave]
             gang.waves.clear()
         return dropped
@@ -147,13 +156,22 @@ class Releases:
     # --- inside -----------------------------------------------------------------------------
 
     def _next_wave(self, gang: Gang) -> None:
-        while gang.waves and all(self._is_through(uid, gang.job) for uid in gang.out):
+        while gang.waves and self._has_turn(gang):
             # Noted before the first is let go: an answer may come, and call this again, meanwhile.
             gang.out = gang.waves.popleft()
             for uid in gang.out:
                 self._let_go(uid)
         if not gang.waves and gang in self.underway:
             self.underway.remove(gang)
+
+    def _is_too_large(self, gang: Gang) -> bool:
+        """Tell whether the window has no room for a gang."""
+        busy = self.model.ledger.in_window() + sum(other.size() for other in self.underway)
+        return bool(busy) and busy + gang.size() > self.window and self._has_any(gang)
+
+    def _has_turn(self, gang: Gang) -> bool:
+        """Tell whether all have come after whom the next wave of a gang comes, if there is one."""
+        return not gang.waves or all(self._is_through(uid, gang.job) for uid in gang.out)
 
     def _has_any(self, gang: Gang) -> bool:
         """Tell whether any pod of a gang that waits is still there, with its plan."""

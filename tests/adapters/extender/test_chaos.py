@@ -106,7 +106,12 @@ def is_clean(extender: Service) -> bool:
     """Tell whether nothing is left of what was on its way."""
     barrier, releases = extender.barrier, extender.releases
     left = (barrier.parked, barrier.by_job, barrier.commits, barrier.committing)
-    on_its_way = (extender.model.ledger.in_flight(), releases.queue, releases.underway)
+    on_its_way = (
+        extender.model.ledger.in_flight(),
+        releases.waiting,
+        releases.queue,
+        releases.underway,
+    )
     return not any(left) and not any(on_its_way)
 
 

@@ -12,8 +12,8 @@ from extender.answers import NO_ROOM, TOO_FAR
 from extender.nacks import Nacks
 from pumice.core.api.core import Node
 from pumice.core.api.scheduling import NetworkTopology
-from pumice.core.ids import PodUid
-from pumice.core.ledger import Arm
+from pumice.core.ids import JobKey, PodUid
+from pumice.core.ledger import Arm, State
 from tests.adapters.extender.test_nacks import refuse, replaced
 from tests.adapters.extender.test_topology import HARD, a_rack
 from tests.adapters.extender.world import GANG, World, a_group, a_node, a_pod
@@ -21,6 +21,7 @@ from tests.volumes import HOST, SELECTED, a_claim, a_class, a_volume, store
 
 CLAIM = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]}
 VOLUME = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]}
+OTHER = JobKey("ns/other")
 GATE_OFF = {"spec": {"schedulingGates": None}}
 
 
@@ -42,6 +43,10 @@ def a_host(name: str) -> Node:
 
 def entry_of(world: World, name: str) -> Any:
     return world.model.ledger.get(PodUid(name))
+
+
+def released(world: World) -> set[str]:
+    return {entry.name for entry in world.model.ledger if entry.state is not State.HELD}
 
 
 async def call(world: World, name: str, node: str) -> asyncio.Task[str]:
@@ -66,6 +71,22 @@ async def test_members_with_claims_are_nominated_and_the_rest_waits_for_them() -
     assert [entry_of(world, name).arm for name in "ab"] == [Arm.PIN, Arm.PIN]
     calls += [await call(world, "a", "n1"), await call(world, "b", "n2")]
     assert await asyncio.gather(*calls) == ["", "", ""]
+
+
+async def test_a_gang_that_waits_for_claims_leaves_the_window_to_others() -> None:
+    world = a_gang("a", "b")
+    world.releases.window = 2
+    world.model.cluster.set_pod_group(a_group(1, "other"))
+    for name in "op":
+        world.model.set_pod(a_pod(name, group="other"))
+    world.apply({"x": "n1", "a": "n1", "b": "n2"})
+    for name in "op":
+        world.apply({name: "n2"}, OTHER)
+    assert released(world) == {"x", "o"}
+
+    # One that has begun is seen through.
+    await call(world, "x", "n1")
+    assert released(world) == {"x", "o", "a", "b"}
 
 
 async def test_where_one_is_enough_nobody_waits_for_the_claims_of_others() -> None:
