@@ -148,8 +148,7 @@ def _waves(job: JobKey, placements: list[Placement], model: Model) -> list[Part]
     claims = {claim for some in settling.values() for claim in some}
     alone = model.cluster.jobs[job].min_available <= 1
     shared = any(claims & m.claims for m in members)
-    # Those of them that have come already are waited for by nobody.
-    after = list(settling) if shared or not alone else []
+    after = list(model.ledger.still_released(settling)) if shared or not alone else []
     if not any(m.signature.affinity or m.signature.spread or m.claims for m in members):
         return [([[m.uid for m in members]], after)]
     ordered = waves(

@@ -3,7 +3,8 @@ Releasing and replacing: the only two ways in which the extender touches a pod b
 
 `steer` takes the waves of a gang and lets its pods go: pinned, nominated or merely ungated. At
 most `WINDOW` pods are on their way at a time (Released or Arrived, those of waves to come
-included, but not pods that nobody had held); a larger gang goes alone.
+included, but not pods that nobody had held); a larger gang goes alone, and what one still needs of
+which members wait in the barrier goes first and in any case.
 A wave goes when all of the one before it have Arrived or are Bound. Waves that are to come after
 pods which kube-scheduler may keep for long, as it binds their claims, wait outside of the window:
 others may go in the meantime.
@@ -96,10 +97,13 @@ class Releases:
 
     def steer(self, job: JobKey, waves: Sequence[Wave], after: Wave = ()) -> None:
         """Release planned pods, wave by wave, when the window has room and `after` have come."""
+        gang = Gang(job, deque(waves), after)
         if after:
-            self.waiting.append(Gang(job, deque(waves), after))
+            self.waiting.append(gang)
+        elif self._has_begun(gang):
+            self.queue.appendleft(gang)
         else:
-            self.queue.append(Gang(job, deque(waves)))
+            self.queue.append(gang)
         self.pump()
 
     def replan(self, uid: PodUid, node: str) -> None:
@@ -138,8 +142,7 @@ class Releases:
             self.queue.appendleft(gang)
         while self.queue and not self._is_far_ahead():
             gang = self.queue[0]
-            # One of which some have come is let in: those stay, and hold room, until it is whole.
-            if not gang.out and self._is_too_large(gang):
+            if self._is_too_large(gang) and not self._has_begun(gang):
                 return
             self.queue.popleft()
             self.underway.append(gang)
@@ -168,6 +171,10 @@ class Releases:
         """Tell whether the window has no room for a gang."""
         busy = self.model.ledger.in_window() + sum(other.size() for other in self.underway)
         return bool(busy) and busy + gang.size() > self.window and self._has_any(gang)
+
+    def _has_begun(self, gang: Gang) -> bool:
+        """Tell whether members have come, which stay in the window until the gang is whole."""
+        return any(entry.state is State.ARRIVED for entry in self.model.ledger.of_job(gang.job))
 
     def _has_turn(self, gang: Gang) -> bool:
         """Tell whether all have come after whom the next wave of a gang comes, if there is one."""

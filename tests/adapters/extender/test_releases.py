@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.core.ids import PodUid
+from pumice.core.ids import JobKey, PodUid
 from tests.adapters.extender.world import GANG, World, a_group, a_node, a_pod
 
 REPLICA_SET = {
@@ -28,8 +28,11 @@ def arrive(world: World, *names: str) -> None:
     world.releases.pump()
 
 
-def steer(world: World, *waves: list[str]) -> None:
-    world.releases.steer(GANG, [[PodUid(name) for name in wave] for wave in waves])
+OTHER = JobKey("ns/other")
+
+
+def steer(world: World, *waves: list[str], job: JobKey = GANG) -> None:
+    world.releases.steer(job, [[PodUid(name) for name in wave] for wave in waves])
 
 
 def planned(*names: str, minimum: int = 1, window: int = 1000, **more: Any) -> World:
@@ -78,6 +81,19 @@ def test_a_gang_larger_than_the_window_goes_alone() -> None:
 
     world.show_bound("a", "n1")
     assert world.sent.names() == ["a", "b", "c", "d"]
+
+
+def test_what_a_gang_in_the_barrier_still_needs_goes_first_and_in_any_case() -> None:
+    world = planned("a", "b", "c", "d", "e", window=2)
+    steer(world, ["a", "b", "c"])
+    arrive(world, "a", "b")
+    steer(world, ["d"], job=OTHER)
+    world.model.remove_pod(PodUid("c"))
+    assert world.sent.names() == ["a", "b", "c"]
+
+    steer(world, ["e"])
+
+    assert world.sent.names() == ["a", "b", "c", "e"]
 
 
 def test_the_next_gang_goes_when_little_of_the_one_before_is_still_to_arrive() -> None:
@@ -256,7 +272,7 @@ def test_a_nomination_that_was_taken_back_is_not_believed_when_the_pod_changes()
 def test_the_window_counts_the_waves_still_to_come() -> None:
     world = planned("a", "b", "c", window=2)
     steer(world, ["a"], ["b"])
-    steer(world, ["c"])
+    steer(world, ["c"], job=OTHER)
     assert world.sent.names() == ["a"]
 
     arrive(world, "a")
