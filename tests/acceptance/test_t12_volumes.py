@@ -6,15 +6,16 @@ import pytest
 
 from tests.acceptance.bed import Bed
 from tests.acceptance.claims import Volumes, binder_away, devices_on, volumes_on
+from tests.acceptance.conftest import LAYOUTS as BOTH
 from tests.acceptance.figures import extender_metric
-from tests.acceptance.length import Length
+from tests.acceptance.length import FULL, Length, chosen_length
 from tests.acceptance.objects import Object, a_job, a_task
 from tests.acceptance.pages import Pages
 from tests.acceptance.parked import behind_proxy
 from tests.acceptance.timeline import lives
 
 pytestmark = pytest.mark.cluster
-LAYOUTS = ("own", "shared")
+LAYOUTS = BOTH if chosen_length().name == FULL.name else None
 
 SIZE = 4
 PATIENCE_S = 20.0
