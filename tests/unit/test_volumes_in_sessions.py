@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -181,6 +182,13 @@ def test_a_session(case: Case) -> None:
         assert message in waits(plan)[group]
 
 
+def test_where_nobody_mounts_claims_nothing_looks_at_them() -> None:
+    cluster = store(a_cluster(SIX, a_gang("g", "")), claims("a"), disks(n1="v"))
+    points = a_session(CONF, cluster).points
+    assert not points.distinction
+    assert not points.pre_predicate
+
+
 def test_the_tightest_volume_is_the_best_unless_the_shape_says_otherwise() -> None:
     stored = [LOCAL, *claims("a"), *disks(n1="v=4Gi", n2="w=2Gi", n3="x=9Gi")]
     reverse = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
@@ -280,6 +288,7 @@ def worlds(draw: st.DrawFn) -> tuple[Cluster, dict[str, list[str]]]:
             [{"matchExpressions": [{"key": HOST, "operator": "In", "values": at}]}] if at else []
         )
         stored.append(a_volume(f"v{i}", of=of, storage=draw(sizes), terms=inside))
+    stored += [a_csi_node(name, csi=draw(st.integers(0, 3))) for name in NAMES]
     things: list[Node | PodGroup | Pod] = [a_node(name, "3") for name in NAMES]
     mounted: dict[str, list[str]] = {}
     serial = 0
@@ -290,8 +299,10 @@ def worlds(draw: st.DrawFn) -> tuple[Cluster, dict[str, list[str]]]:
             names = [f"c{serial + k}" for k in range(draw(st.integers(0, 2)))]
             serial += len(names)
             for name in names:
-                of = draw(st.sampled_from(["local", "local", "made"]))
-                stored.append(a_claim(name, of=of, storage=draw(sizes)))
+                of = draw(st.sampled_from(["local", "local", "made", "attached"]))
+                volume = f"v-{name}" if of == "attached" else ""
+                stored.append(a_claim(name, of=of, storage=draw(sizes), volume=volume))
+                stored += [a_volume(volume, of=of, driver="csi")] if volume else []
             mounted[f"j{j}-{i}"] = names
             things.append(a_mounting_pod(f"j{j}-{i}", *names, job=f"j{j}"))
     return store(a_cluster(things), stored), mounted
@@ -335,18 +346,40 @@ def served(cluster: Cluster, mounted: Mapping[str, list[str]], plan: Mapping[str
     return all(give(entry, set()) for entry in local)
 
 
+def within_limits(
+    cluster: Cluster, mounted: Mapping[str, list[str]], plan: Mapping[str, str]
+) -> bool:
+    """Return whether no node has more volumes to attach than its driver takes."""
+    storage = cluster.inputs.storage
+    made = Counter(
+        node
+        for pod, node in plan.items()
+        for claim in mounted[pod]
+        if storage.claims[f"ns/{claim}"].spec.storage_class_name != "local"
+    )
+    limits = {
+        name: sum(d.allocatable.count or 0 for d in node.spec.drivers or () if d.allocatable)
+        for name, node in storage.csi_nodes.items()
+    }
+    return all(number <= limits[node] for node, number in made.items())
+
+
 @settings(max_examples=examples(100, enduring=600), deadline=None)
 @given(worlds())
-def test_no_volume_is_given_twice(world: tuple[Cluster, dict[str, list[str]]]) -> None:
+def test_no_volume_is_given_twice_and_no_node_gets_too_many(
+    world: tuple[Cluster, dict[str, list[str]]],
+) -> None:
     cluster, mounted = world
     first = placements(run_session(cluster.snapshot(), CONF, 0.0, "session-1"))
     assert served(cluster, mounted, first)
+    assert within_limits(cluster, mounted, first)
 
     # What is on its way holds its volumes in the next session, too.
     for uid, node in first.items():
         cluster.assume(PodUid(uid), node)
     second = placements(run_session(cluster.snapshot(), CONF, 1.0, "session-2"))
     assert served(cluster, mounted, {**first, **second})
+    assert within_limits(cluster, mounted, {**first, **second})
 
 
 @settings(max_examples=examples(75, enduring=400), deadline=None)
