@@ -23,6 +23,8 @@ from pumice.core.api.topology import HyperNode
 from pumice.core.conf import Configuration
 from pumice.core.devices.sharing import Sharing
 from pumice.core.ids import JobKey, PodUid
+from pumice.core.model.claims import lean
+from pumice.core.model.storage import Stored
 from pumice.kube.client import Client, Selector
 from pumice.kube.clock import Clock
 from pumice.kube.errors import ApiError
@@ -45,11 +47,10 @@ from pumice.kube.resources import (
     STORAGE_CLASSES,
     VOLUMES,
     ConfigMap,
-    Object,
     Resource,
 )
 
-T = TypeVar("T", bound=Object)
+T = TypeVar("T", bound=Stored)
 
 
 def _nothing(_: Any) -> None:
@@ -164,7 +165,7 @@ class Watching:
             def handle(event: Event[T, None]) -> None:
                 match event:
                     case Added(key, obj) | Updated(key, obj, _):
-                        objects[key] = obj
+                        objects[key] = lean(obj)
                     case Deleted(key, _, _):
                         objects.pop(key, None)
                 wake(Urgency.NOW if cluster.claimants else Urgency.NEVER)

@@ -18,16 +18,9 @@ from pumice.core.api.storage import (
 )
 from pumice.core.cluster import Cluster
 from pumice.core.model.claims import BOUND_BY
+from pumice.core.model.storage import Stored
 from tests.builders import a_pod
 
-Stored = (
-    PersistentVolumeClaim
-    | PersistentVolume
-    | StorageClass
-    | CSINode
-    | CSIDriver
-    | CSIStorageCapacity
-)
 Json = dict[str, Any]
 HOST = "kubernetes.io/hostname"
 SELECTED = "volume.kubernetes.io/selected-node"

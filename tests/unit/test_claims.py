@@ -10,9 +10,10 @@ import pytest
 from pumice.core.api.core import PodSpec
 from pumice.core.cluster import Cluster
 from pumice.core.ids import PodUid
-from pumice.core.model.claims import CLASS, Mount, claims_of, mounts, waits_for_node
+from pumice.core.model.claims import BOUND_BY, CLASS, Mount, claims_of, lean, mounts, waits_for_node
+from pumice.core.model.storage import Stored
 from tests.builders import a_cluster, a_pod
-from tests.volumes import Stored, a_claim, a_class, a_mounting_pod, a_volume, mounting, store
+from tests.volumes import a_claim, a_class, a_mounting_pod, a_volume, mounting, store
 
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 CLASSES = [a_class("local"), a_class("fast", by="csi.example.com", waits=False)]
@@ -135,3 +136,15 @@ def test_a_snapshot_keeps_the_storage_of_its_time() -> None:
     cluster.inputs.storage.volumes.clear()
     assert not seen.claims["ns/a"].spec.volume_name
     assert set(seen.volumes) == {"v"}
+
+
+def test_of_what_is_kept_the_metadata_is_what_is_read() -> None:
+    claim = a_claim("a", volume="v", owner="p", deleting=True, annotations={"kubectl": "{...}"})
+    claim.metadata.finalizers = ["kubernetes.io/pvc-protection"]
+    kept = lean(claim)
+    assert (kept.spec, kept.status) == (claim.spec, claim.status)
+    assert kept.metadata.key == "ns/a"
+    assert kept.metadata.annotations == {BOUND_BY: "yes"}
+    assert kept.metadata.finalizers is None
+    for name in ("uid", "deletion_timestamp", "labels", "owner_references"):
+        assert getattr(kept.metadata, name) == getattr(claim.metadata, name)

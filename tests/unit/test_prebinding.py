@@ -10,9 +10,9 @@ import pytest
 
 from pumice.core.api.core import Pod
 from pumice.core.cluster import Cluster
-from pumice.core.model.storage import Storage
+from pumice.core.model.storage import Storage, Stored
 from pumice.core.prebinding import has_claims, is_begun, reaches, unsettled
-from tests.volumes import HOST, SELECTED, Stored, a_claim, a_class, a_volume, store
+from tests.volumes import HOST, SELECTED, a_claim, a_class, a_volume, store
 
 
 def a_pod(uid: str = "u", **spec: Any) -> Pod:

@@ -9,12 +9,12 @@ import pytest
 
 from pumice.core.api.core import Node, Pod
 from pumice.core.ids import PodUid
+from pumice.core.model.storage import Stored
 from pumice.core.session import Session
 from tests.builders import a_cluster, a_conf, a_group, a_node, a_plugin, a_pod, a_session
 from tests.volumes import (
     HOST,
     SELECTED,
-    Stored,
     a_capacity,
     a_claim,
     a_class,

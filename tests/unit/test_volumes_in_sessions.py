@@ -16,6 +16,7 @@ from pumice.core.api.scheduling import PodGroup
 from pumice.core.cluster import Cluster
 from pumice.core.conf import Configuration
 from pumice.core.ids import PodUid
+from pumice.core.model.storage import Stored
 from pumice.core.plan import Plan
 from pumice.core.session import run_session
 from tests.builders import (
@@ -33,7 +34,6 @@ from tests.builders import (
 from tests.effort import examples
 from tests.volumes import (
     HOST,
-    Stored,
     a_claim,
     a_class,
     a_csi_node,

@@ -10,11 +10,14 @@ and somebody else makes it when the pod is there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
+
+import msgspec
 
 from pumice.core.api.core import Pod
+from pumice.core.api.meta import ObjectMeta
 from pumice.core.api.storage import PersistentVolumeClaim
-from pumice.core.model.storage import Storage
+from pumice.core.model.storage import Storage, Stored
 
 BOUND_BY: Final = "pv.kubernetes.io/bind-completed"
 """The annotation by which both sides of a binding are in place."""
@@ -23,7 +26,27 @@ CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 SELECTED: Final = "volume.kubernetes.io/selected-node"
 """The annotation of a claim for which a volume is to be made on a node."""
 FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+_READ: Final = frozenset({BOUND_BY, CLASS, SELECTED})
 NOT_BOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
+
+
+T = TypeVar("T", bound=Stored)
+
+
+def lean(stored: T) -> T:
+    """Return an object of storage with that part of its metadata which is read; many are kept."""
+    meta = stored.metadata
+    notes = {key: text for key, text in (meta.annotations or {}).items() if key in _READ}
+    kept = ObjectMeta(
+        name=meta.name,
+        namespace=meta.namespace,
+        uid=meta.uid,
+        deletion_timestamp=meta.deletion_timestamp,
+        labels=meta.labels,
+        annotations=notes or None,
+        owner_references=meta.owner_references,
+    )
+    return msgspec.structs.replace(stored, metadata=kept)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,15 @@ from pumice.core.api.storage import (
     StorageClass,
 )
 
+Stored = (
+    PersistentVolumeClaim
+    | PersistentVolume
+    | StorageClass
+    | CSINode
+    | CSIDriver
+    | CSIStorageCapacity
+)
+
 
 @dataclass(slots=True)
 class Storage:
