@@ -48,6 +48,7 @@ Verdict = tuple[str, str]
 """Reason and message of a PodScheduled condition that is False; ("", "") when there is none."""
 
 NO_VERDICT: Verdict = ("", "")
+NO_HINTS: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Entry:
     #: the API server still shows a gate: kube-scheduler has not seen the pod
     gated: bool = False
     #: the nominations that are ours: any other is kube-scheduler's
-    hints: frozenset[str] = frozenset()
+    hints: frozenset[str] = NO_HINTS
     #: the node that kube-scheduler has for it and where its claims are being bound: progress
     expected: str = ""
     #: another pod is to take its place: it is neither bound nor asked for again
@@ -220,7 +221,7 @@ class Ledger:
             return entry(State.RELEASED, pod.pin, Arm.PIN)
         if pod.nominated:
             found = entry(State.RELEASED, pod.nominated, Arm.NOMINATE)
-            found.hints = frozenset({pod.nominated})
+            found.hints = _hints(pod.nominated)
             return found
         return None
 
@@ -228,10 +229,10 @@ class Ledger:
         """Handle a Held pod whose gate somebody else took off; return whether it has a plan."""
         if pod.pin:
             entry.node, entry.arm = pod.pin, Arm.PIN
-            entry.hints = frozenset()
+            entry.hints = NO_HINTS
         elif pod.nominated:
             entry.node, entry.arm = pod.nominated, Arm.NOMINATE
-            entry.hints = frozenset({pod.nominated})
+            entry.hints = _hints(pod.nominated)
         else:
             self.drop(entry.uid)
             return False
@@ -244,7 +245,7 @@ class Ledger:
         entry.verdict = pod.verdict
         entry.leaving = entry.leaving or pod.leaving
         if entry.state is State.HELD:
-            entry.hints = frozenset({pod.nominated})
+            entry.hints = _hints(pod.nominated)
         entry.expected = "" if pod.nominated in entry.hints else pod.nominated
         if pod.held:
             # Nobody has tried to place it yet, so this is what we say of it ourselves.
@@ -309,7 +310,7 @@ class Ledger:
             pod.verdict,
             leaving=pod.leaving,
             loose=True,
-            hints=frozenset({node, pod.nominated}),
+            hints=_hints(node, pod.nominated),
         )
         self._insert(entry)
         return entry
@@ -322,7 +323,7 @@ class Ledger:
         entry.arm = arm
         if arm is Arm.PIN:
             # Whatever stood there is taken off.
-            entry.hints = frozenset()
+            entry.hints = NO_HINTS
         elif arm is Arm.NOMINATE:
             entry.hints |= {entry.node}
         entry.verdict_at_release = entry.verdict
@@ -426,3 +427,8 @@ class Ledger:
     def _tally(self, entry: Entry, n: int) -> None:
         if entry.job is not None and entry.state in (State.ARRIVED, State.BOUND):
             self._come[entry.job] += n
+
+
+def _hints(*nodes: str) -> frozenset[str]:
+    """Return the nodes that are named; most pods have none, and share that."""
+    return frozenset(node for node in nodes if node) if any(nodes) else NO_HINTS
