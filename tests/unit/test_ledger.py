@@ -59,6 +59,42 @@ def test_rebuilt_from_pods_alone(case: Case) -> None:
     assert (None if got is None else (got.state, got.node)) == case.want
 
 
+EXPECTED = {
+    "on a pinned pod any nomination": (Arm.PIN, "", "n1", "n1"),
+    "on a nominated one another than ours": (Arm.NOMINATE, "", "n2", "n2"),
+    "not the one that is ours": (Arm.NOMINATE, "", "n1", ""),
+    "nor one that stood there before": (Arm.NOMINATE, "n3", "n3", ""),
+    "on one that was merely ungated the planned node as well": (Arm.UNGATE, "", "n1", "n1"),
+}
+
+
+@pytest.mark.parametrize(("arm", "before", "shown", "want"), EXPECTED.values(), ids=EXPECTED.keys())
+def test_what_kube_scheduler_nominates_is_where_it_is_about_to_bind(
+    arm: Arm, before: str, shown: str, want: str
+) -> None:
+    ledger, uid = Ledger(), PodUid("p")
+    ledger.observe(a_view(held=True, nominated=before), 1.0)
+    ledger.plan(uid, "n1")
+    entry = ledger.release(uid, arm, 2.0)
+
+    ledger.observe(a_view(nominated=shown, verdict=("Unschedulable", "no node")), 3.0)
+
+    assert (entry.expected, entry.node) == (want, "n1")
+    assert (entry.refused_since is None) is bool(want)
+    assert entry.doubtful is not bool(want)
+
+
+def test_a_refusal_from_before_the_plan_leaves_an_unpinned_pod_doubtful() -> None:
+    ledger, refused = Ledger(), ("Unschedulable", "no node")
+    entry = ledger.adopt(a_view(verdict=refused), "n1", Arm.NOMINATE, 1.0)
+    ledger.observe(a_view(nominated="n1", verdict=refused), 2.0)
+    assert (entry.refused_since, entry.doubtful) == (None, True)
+
+    ledger.move(entry.uid, "n2")
+    ledger.arrive(entry.uid, "n2", 3.0)
+    assert (entry.node, entry.doubtful) == ("n2", False)
+
+
 def test_a_gang_member_goes_all_the_way() -> None:
     ledger, uid = Ledger(), PodUid("p")
     ledger.observe(a_view(held=True), 1.0)
