@@ -83,6 +83,8 @@ class DevicePlugins:
             self.held[node].pop(uid, None)
             return False
         if uid in self._seen:
+            if HANDED_OUT.items() <= body["metadata"].get("annotations", {}).items():
+                self._times.pop(uid, None)  # No other pod is taken for it any more.
             return False
         self._seen.add(uid)
         return self._allocate(node, body)
@@ -155,7 +157,7 @@ class DevicePlugins:
         time = notes.get(f"{DOMAIN}vgpu-time") or notes.get(f"{DOMAIN}predicate-time", "")
         if not time.isdigit() or int(time) >= END_OF_TIME:
             self.faults.append(f"{who} has {time!r}, which is no time")
-        if time in {self._times[other] for other in self.held[node]}:
+        if time in {self._times.get(other) for other in self.held[node]}:
             self.faults.append(f"{who} has the time {time!r} of another pod")
         self._times[uid] = time
 
