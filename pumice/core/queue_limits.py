@@ -7,11 +7,54 @@ pods are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+
+from pumice.core.fitness import Limit
 from pumice.core.model.tasks import TaskClass
 from pumice.core.plan import Reason
-from pumice.core.resources import PODS, Floats, as_text, over_limit, plus
+from pumice.core.resources import EPSILON, PODS, Floats, as_text, over_limit, pad, plus
+
+
+@dataclass(slots=True)
+class Pool:
+    """
+    What several queues share, and what of it stays free for those that are guaranteed some.
+
+    Each queue by itself leaves the others their guarantees; several of them together would not.
+    """
+
+    total: Sequence[float]
+    #: resources of which any queue is guaranteed some
+    rows: tuple[int, ...]
+    #: what the queues hold together, each counted with its guarantee where that is more
+    taken: list[float]
+
+    @classmethod
+    def of(cls, total: Floats, queues: Iterable[tuple[Sequence[float], Floats]]) -> Pool:
+        """Return the pool of queues that hold, and are guaranteed, so much each."""
+        taken, guaranteed = np.zeros(total.size), np.zeros(total.size)
+        for held, guarantee in queues:
+            least = pad(guarantee, total.size)
+            taken += np.maximum(held, least)
+            guaranteed += least
+        rows = (row for row in np.flatnonzero(guaranteed >= EPSILON).tolist() if row != PODS)
+        return cls(total.tolist(), tuple(rows), taken.tolist())
+
+    def follow(self, row: int, before: float, after: float, guarantee: float) -> None:
+        """Take note that a queue holds more, or less, of a resource."""
+        self.taken[row] += max(after, guarantee) - max(before, guarantee)
+
+    def limit(self, held: Sequence[float], guarantee: Floats) -> list[float]:
+        """Return what a queue may hold beside what the others hold or are guaranteed."""
+        most = [float("inf")] * len(self.total)
+        for row in self.rows:
+            least = float(guarantee[row])
+            others = self.taken[row] - max(held[row], least)
+            most[row] = max(self.total[row] - others, least)
+        return most
 
 
 def affordable(
@@ -53,3 +96,10 @@ def insufficient(
         for row in short
     )
     return Reason("enqueue", plugin, message, numbers, detail=detail)
+
+
+def guaranteed_to_others(plugin: str, queue: str, resource: str) -> Limit:
+    """Return what to say where a queue gets no more because of other queues' guarantees."""
+    return Limit(
+        f"what is left of {resource} is guaranteed to other queues than {queue}", True, plugin
+    )

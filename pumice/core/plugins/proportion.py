@@ -4,7 +4,8 @@ proportion: queues share the cluster by weight.
 What a queue deserves is worked out by filling: all queues rise by their weight until they have
 what they ask for or may have; what is left over goes round again among the others. A queue may
 take no more than it deserves, goes ahead of others the less of it it holds, and gives back what
-it holds beyond it, to whole gangs as to single tasks.
+it holds beyond it, to whole gangs as to single tasks. What a queue is guaranteed stays free for it,
+however many others there are.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pumice.core.model.queues import QueueInfo
 from pumice.core.model.snapshots import QueueSums
 from pumice.core.model.tasks import Task, TaskClass
 from pumice.core.plan import Reason
-from pumice.core.queue_limits import affordable, insufficient
+from pumice.core.queue_limits import Pool, affordable, guaranteed_to_others, insufficient
 from pumice.core.resources import (
     EPSILON,
     Floats,
@@ -74,6 +75,7 @@ class Proportion:
         self.queues: dict[str, Attributes] = {}
         self.names: tuple[str, ...] = ()
         self.limits: dict[str, Limit] = {}
+        self.pool = Pool((), (), [])
 
     def on_session_open(self, ssn: Session) -> None:
         """Work out what each queue with jobs deserves."""
@@ -89,6 +91,12 @@ class Proportion:
         for attr in self.queues.values():
             attr.limit = attr.deserved.tolist()
         ssn.findings.deserved = {name: attr.limit for name, attr in self.queues.items()}
+        nothing = [0.0] * len(ssn.names)
+        kept = (
+            (self.queues[name].allocated if name in self.queues else nothing, queue.guarantee)
+            for name, queue in ssn.queues.items()
+        )
+        self.pool = Pool.of(ssn.total, kept)
         self._register(ssn)
 
     def _register(self, ssn: Session) -> None:
@@ -117,10 +125,12 @@ class Proportion:
         """Say nothing."""
 
     def _follow(self, event: Event, sign: int) -> None:
-        held = self.queues[event.job.queue].allocated
-        n = sign * len(event.tasks)
+        attr = self.queues[event.job.queue]
+        held, n = attr.allocated, sign * len(event.tasks)
         for row in event.cls.rows:
+            before = held[row]
             held[row] += n * float(event.cls.req[row])
+            self.pool.follow(row, before, held[row], float(attr.guarantee[row]))
 
     def order(self, queue: QueueInfo) -> SortKey:
         """Put higher priority first, then the smaller share."""
@@ -155,6 +165,11 @@ class Proportion:
         n, row = affordable(cls, attr.allocated, attr.limit, n)
         if row is not None:
             self._explain(queue, row)
+        if n and self.pool.rows:
+            beside = self.pool.limit(attr.allocated, attr.guarantee)
+            n, row = affordable(cls, attr.allocated, beside, n)
+            if row is not None:
+                self.limits[queue.name] = guaranteed_to_others(NAME, queue.name, self.names[row])
         return n
 
     def _explain(self, queue: QueueInfo, row: int) -> None:

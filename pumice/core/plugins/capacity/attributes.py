@@ -8,6 +8,9 @@ In a tree, what a queue does not limit itself it takes over from the queue above
 what its parent may have, less what the parent's children are guaranteed, plus its own guarantee.
 The root guarantees and deserves what its children do together, and has no limit but its own
 capability. What queues hold is added up towards the root.
+
+What one queue is guaranteed stays free for it, however many others there are: of what the cluster
+has, or a parent may have, nobody gets what the others neither hold nor have to share.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from pumice.core.model.queues import QueueInfo
 from pumice.core.model.snapshots import QueueSums
 from pumice.core.model.tasks import TaskClass
 from pumice.core.names import ROOT_QUEUE
+from pumice.core.queue_limits import Pool
 from pumice.core.resources import EPSILON, Floats, ResourceSpace, excess, is_empty, pad, plus, share
 
 
@@ -45,6 +49,8 @@ class Attributes:
     #: of a queue in a tree: the one above, and those below
     parent: Attributes | None = None
     children: list[Attributes] = field(default_factory=list)
+    #: what it shares with its siblings, or with all others; the root shares nothing
+    pool: Pool | None = None
     #: how much of its due the queue holds; of inner queues, as the session found it
     share: float = 0.0
 
@@ -91,6 +97,14 @@ class Attributes:
         """Return what the queue holds together with what it keeps room for."""
         return [a + r for a, r in zip(self.allocated, self.reserved, strict=True)]
 
+    def take(self, cls: TaskClass, n: int) -> None:
+        """Hold so many tasks more, or fewer."""
+        for row in cls.rows:
+            before = self.allocated[row]
+            self.allocated[row] += n * float(cls.req[row])
+            if self.pool is not None:
+                self.pool.follow(row, before, self.allocated[row], float(self.guarantee[row]))
+
     def reserve(self, cls: TaskClass, n: int) -> None:
         """Keep room for so many tasks more, or fewer."""
         if not self.reserved:
@@ -123,17 +137,26 @@ def side_by_side(
         attr.deserved = np.maximum(np.minimum(attr.deserved, limit), attr.guarantee)
         attr.add(sums)
         attr.measure()
+    nothing = [0.0] * total.size
+    kept = (
+        (found[name].allocated if name in found else nothing, queue.guarantee)
+        for name, queue in queues.items()
+    )
+    pool = Pool.of(total, kept)
+    for attr in found.values():
+        attr.pool = pool
     return found
 
 
 def tree(
-    queues: Mapping[str, QueueInfo], usage: Mapping[str, QueueSums], size: int
+    queues: Mapping[str, QueueInfo], usage: Mapping[str, QueueSums], total: Floats
 ) -> tuple[dict[str, Attributes], list[str]]:
     """
     Return the queues that hang together with the root, and what is wrong with the others.
 
     A root that nobody has made counts as an empty one.
     """
+    size = total.size
     found = {name: Attributes.of(queue, size) for name, queue in queues.items()}
     root = found.setdefault(ROOT_QUEUE, Attributes.of(_bare_root(), size))
     for attr in found.values():
@@ -146,7 +169,7 @@ def tree(
         if name in usage:
             for above in attr.chain:
                 above.add(usage[name])
-    _share_out(root)
+    _share_out(root, total)
     for attr in hanging.values():
         attr.measure()
     return hanging, faults
@@ -170,8 +193,8 @@ def _downwards(root: Attributes) -> Iterable[Attributes]:
         yield from _downwards(child)
 
 
-def _share_out(root: Attributes) -> None:
-    """Hand limits down from the root."""
+def _share_out(root: Attributes, total: Floats) -> None:
+    """Hand limits down from the root, and have siblings share what their parent may have."""
     zero = np.zeros(root.size)
     root.guarantee = sum((child.guarantee for child in root.children), zero)
     root.deserved = sum((child.deserved for child in root.children), zero)
@@ -179,7 +202,10 @@ def _share_out(root: Attributes) -> None:
     for attr in _downwards(root):
         kept = sum((child.guarantee for child in attr.children), zero)
         free = np.maximum(np.array(attr.limit) - kept, 0.0)
+        shared = np.minimum(np.array(attr.limit), total)
+        pool = Pool.of(shared, ((child.allocated, child.guarantee) for child in attr.children))
         for child in attr.children:
+            child.pool = pool
             bound = child.capability
             child.capability = np.where(np.isinf(bound), attr.capability, bound)
             child.limit = np.minimum(free + child.guarantee, child.capability).tolist()

@@ -23,7 +23,7 @@ from pumice.core.model.tasks import Status, Task, TaskClass
 from pumice.core.plan import Reason
 from pumice.core.plugins.capacity.attributes import Attributes, side_by_side, tree
 from pumice.core.plugins.capacity.reclaiming import Reclaiming, may_ask
-from pumice.core.queue_limits import affordable, insufficient
+from pumice.core.queue_limits import affordable, guaranteed_to_others, insufficient
 from pumice.core.resources import as_text, minus, plus
 from pumice.core.session import Session
 
@@ -49,8 +49,7 @@ class Capacity:
         """Work out what each queue may have and deserves."""
         self.names, self.limits = ssn.names, ssn.findings.limits
         if self.hierarchy:
-            size = len(ssn.names)
-            self.queues, faults = tree(ssn.queues, ssn.snapshot.usage, size)
+            self.queues, faults = tree(ssn.queues, ssn.snapshot.usage, ssn.total)
             ssn.findings.warnings += faults
             ssn.points.victim_queue_order[NAME] = self.nearness
         else:
@@ -94,8 +93,7 @@ class Capacity:
         n = sign * len(event.tasks)
         kept = event.cls.signature.traits.get(names.QUEUE_ALLOCATION_GATE) == THROUGH_GATE
         for queue in attr.chain:
-            for row in event.cls.rows:
-                queue.allocated[row] += n * float(event.cls.req[row])
+            queue.take(event.cls, n)
             if kept:
                 queue.reserve(event.cls, -n)
         attr.measure()
@@ -144,6 +142,11 @@ class Capacity:
             n, row = affordable(cls, held, attr.limit, n)
             if row is not None:
                 self.limits[queue.name] = self._limit(attr, row)
+            if n and attr.pool is not None and attr.pool.rows:
+                n, row = affordable(cls, held, attr.pool.limit(attr.allocated, attr.guarantee), n)
+                if row is not None:
+                    limit = guaranteed_to_others(NAME, attr.queue.name, self.names[row])
+                    self.limits[queue.name] = limit
         return n
 
     def admitted(self, queue: QueueInfo, cls: TaskClass, n: int) -> None:
