@@ -46,6 +46,14 @@ class Seen:
     pods: Sequence[Object]
     first: str
 
+    def __str__(self) -> str:
+        pods = (
+            f"{pod['metadata']['name']} {pod['status'].get('phase')}"
+            f" {pod['metadata'].get('deletionTimestamp', '')} {pod['metadata'].get('annotations')}"
+            for pod in self.pods
+        )
+        return "\n    ".join([str(self.status), *pods])
+
     @property
     def status(self) -> Object:
         found: Object = self.job.get("status", {})
@@ -206,7 +214,7 @@ class Lives:
             self.bed.wait_for(lambda: not missing(), timeout_s)
         except TimeoutError as error:
             seen = self._seen()
-            states = [f"{name}: {seen[name].status}" for name in missing()]
+            states = [f"{name}: {seen[name]}" for name in missing()]
             raise TimeoutError("\n".join([str(error), *states])) from None
 
     def _seen(self) -> dict[str, Seen]:
