@@ -55,6 +55,7 @@ class _Paths:
         self.stock = start_stock_scheduler(bed.cluster.plane)
         self.whole_accounts: list[Account] = []
         self.usage: list[tuple[float, float]] = []
+        self.bind_p99: list[float] = []
 
     def figures(self) -> list[Figure]:
         rates: dict[str, list[float]] = {}
@@ -129,6 +130,8 @@ class _Paths:
             self.whole_accounts.append(account)
             cpu, rss = self._cpu(), self._gauge("process_resident_memory_bytes")
             self.usage.append((cpu - before, rss))
+            # The extender was started for this run.
+            self.bind_p99.append(self._quantile("pumice_bind_duration_seconds", 0.99))
             return PODS / account.seconds
 
     def _pinned(self) -> float:
@@ -212,11 +215,11 @@ class _Paths:
     def _extender(self) -> list[Figure]:
         cpu = statistics.median(cpu for cpu, _ in self.usage)
         rss = max(rss for _, rss in self.usage)
-        p99 = self._quantile("pumice_bind_duration_seconds", 0.99)
+        p99 = statistics.median(self.bind_p99)
         return [
             Figure.of(f"extender CPU for {PODS} pods, whole path", cpu, "s"),
             Figure.of("extender RSS, 1,000 nodes", rss / 2**20, "MiB"),
-            Figure.of("bind p99 without the wait for the gang", 1_000 * p99, "ms", 50.0),
+            Figure.of("bind p99 without the wait for the gang, at most", 1_000 * p99, "ms", 50.0),
         ]
 
     def _cpu(self) -> float:
