@@ -98,8 +98,9 @@ def insufficient(
     return Reason("enqueue", plugin, message, numbers, detail=detail)
 
 
-def guaranteed_to_others(plugin: str, queue: str, resource: str) -> Limit:
+def guaranteed_to_others(
+    plugin: str, queue: str, resource: str, *, by_capacity: bool = True
+) -> Limit:
     """Return what to say where a queue gets no more because of other queues' guarantees."""
-    return Limit(
-        f"what is left of {resource} is guaranteed to other queues than {queue}", True, plugin
-    )
+    message = f"what is left of {resource} is guaranteed to other queues than {queue}"
+    return Limit(message, by_capacity, plugin)

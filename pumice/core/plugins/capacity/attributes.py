@@ -10,7 +10,7 @@ The root guarantees and deserves what its children do together, and has no limit
 capability. What queues hold is added up towards the root.
 
 What one queue is guaranteed stays free for it, however many others there are: of what the cluster
-has, or a parent may have, nobody gets what the others neither hold nor have to share.
+has, or a parent may have, a queue gets only what the others neither hold nor are guaranteed.
 """
 
 from __future__ import annotations

@@ -145,8 +145,9 @@ class Capacity:
             if n and attr.pool is not None and attr.pool.rows:
                 n, row = affordable(cls, held, attr.pool.limit(attr.allocated, attr.guarantee), n)
                 if row is not None:
-                    limit = guaranteed_to_others(NAME, attr.queue.name, self.names[row])
-                    self.limits[queue.name] = limit
+                    self.limits[queue.name] = guaranteed_to_others(
+                        NAME, attr.queue.name, self.names[row], by_capacity=attr.ancestors == []
+                    )
         return n
 
     def admitted(self, queue: QueueInfo, cls: TaskClass, n: int) -> None:
