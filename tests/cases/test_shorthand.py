@@ -129,4 +129,4 @@ def test_a_scenario_can_be_run(path: Path) -> None:
 
 def test_scenarios_have_names_of_their_own() -> None:
     names = [path.stem for path in cases([SCENARIOS])]
-    assert len(names) == len(set(names)) == 44
+    assert len(names) == len(set(names)) == 52
