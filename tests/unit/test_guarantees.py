@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from pumice.core.api.scheduling import PodGroupPhase
 from pumice.core.conf import Configuration
 from tests.builders import (
     ALL_FLAGS,
@@ -35,7 +36,7 @@ def conf(divides: str) -> Configuration:
 
 def singles(queue: str, n: int, on: str = "") -> list[Iterable[Thing]]:
     """Return jobs of one pod and one cpu each."""
-    phase = "Running" if on else "Inqueue"
+    phase: PodGroupPhase = "Running" if on else "Inqueue"
     return [a_job(f"{queue}{i}", queue=queue, phase=phase, on=[on] if on else ()) for i in range(n)]
 
 
@@ -46,7 +47,7 @@ def placed(divides: str, *things: Thing | Iterable[Thing]) -> Counter[str]:
 
 @pytest.mark.parametrize("divides", FLAT)
 def test_several_queues_together_leave_what_another_one_is_guaranteed(divides: str) -> None:
-    world = [
+    world: list[Iterable[Thing]] = [
         nodes(n="8 64Gi"),
         [a_queue("root"), a_queue("kept", guarantee="2", deserved="2"), a_queue("a"), a_queue("b")],
         *singles("a", 8),
@@ -85,12 +86,12 @@ def test_what_is_used_of_a_guarantee_is_not_kept_twice(divides: str) -> None:
 
 def test_siblings_share_what_their_parent_may_have() -> None:
     """Each of three may have five of nine by itself, and is guaranteed two."""
-    below = {"parent": "up", "guarantee": "2", "deserved": "3"}
+    below = [a_queue(q, parent="up", guarantee="2", deserved="3") for q in ("q1", "q2", "q3")]
     up = a_queue("up", parent="root", capability="9", guarantee="9", deserved="9")
     plan = a_plan(
         a_conf("enqueue allocate", ["gang"], ["predicates", a_plugin("capacity", *ALL_FLAGS)]),
         nodes(n="64 64Gi"),
-        [a_queue("root"), up, *(a_queue(q, **below) for q in ("q1", "q2", "q3"))],
+        [a_queue("root"), up, *below],
         a_job("a", 1, "4", queue="q1", created=0),
         a_job("b", 1, "4", queue="q2", created=1),
         a_job("c", 1, "2", queue="q3", created=2),
