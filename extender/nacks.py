@@ -68,19 +68,21 @@ class Nacks:
         newest_arrival = max((e.since for e in entries if e.state is State.ARRIVED), default=0.0)
         doubtful = {entry.uid for entry in released if self._is_doubtful(entry, now)}
         for entry in released:
-            if self._is_refused(entry, now, newest_arrival):
+            if self._is_refused(entry, now, newest_arrival, doubtful):
                 self._nack(entry, now)
         waiting = {gang.job for gang in (*self.releases.waiting, *self.releases.underway)}
         self._give_up(waiting | {e.job for e in entries if e.job is not None}, doubtful, now)
         for job in self.last.keys() - self.model.cluster.jobs.keys():
             del self.last[job]
 
-    def _is_refused(self, entry: Entry, now: float, newest_arrival: float) -> bool:
+    def _is_refused(
+        self, entry: Entry, now: float, newest_arrival: float, doubtful: Set[PodUid]
+    ) -> bool:
         if entry.refused_since is not None:
             return now - entry.refused_since >= REFUSED_S and not self._is_begun(entry, now)
         if entry.gated or entry.expected:
             return False
-        if self._is_doubtful(entry, now):
+        if entry.uid in doubtful:
             return now - entry.since >= SILENT_S
         pod = self.model.pending.get(entry.uid)
         patience = BINDING_S if pod is not None and self.model.claims(pod) else SILENT_S

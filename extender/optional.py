@@ -60,14 +60,16 @@ class OptionalWatch:
     @property
     def is_pending(self) -> bool:
         """Tell whether the kind is wanted and its objects are still to be listed."""
-        listed = self.informer is not None and self.informer.synced.is_set()
-        return self.wanted and not self.absent and not listed
+        return self.wanted and not self.absent and not self._is_listed
 
     @property
     def is_unread(self) -> bool:
         """Tell whether the kind is wanted and cannot be read."""
-        listed = self.informer is not None and self.informer.synced.is_set()
-        return self.wanted and bool(self.absent) and not listed
+        return self.wanted and bool(self.absent) and not self._is_listed
+
+    @property
+    def _is_listed(self) -> bool:
+        return self.informer is not None and self.informer.synced.is_set()
 
     def turn(self, group: asyncio.TaskGroup) -> None:
         """Start or stop the watch, as it is wanted or not; begin anew where it is of others."""

@@ -15,9 +15,9 @@ more there are: releases and bindings must not queue behind explanations.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -33,6 +33,9 @@ from pumice.kube.clock import Clock, rfc3339
 from pumice.kube.events import Recorder
 from pumice.kube.outbox import Merge, Outbox
 from pumice.kube.resources import POD_GROUPS, QUEUES
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 TEXT_S = 5.0
 PATIENCE_S = 1.0
@@ -231,22 +234,19 @@ class Statuses:
 
     def _tidy(self) -> None:
         """Forget what is gone, now and then."""
-        if len(self._pod_written) > 2 * len(self.model.pending) + 100:
-            self._pod_written = {
-                u: t for u, t in self._pod_written.items() if u in self.model.pending
-            }
-        if len(self._group_written) > 2 * len(self.model.cluster.jobs) + 100:
-            jobs = self.model.cluster.jobs
-            self._group_written = {j: w for j, w in self._group_written.items() if j in jobs}
-        if len(self._told) > 2 * len(self.model.cluster.jobs) + 100:
-            jobs = self.model.cluster.jobs
-            self._told = {j: t for j, t in self._told.items() if j in jobs}
-        if len(self._judged) > 2 * len(self.model.cluster.jobs) + 100:
-            jobs = self.model.cluster.jobs
-            self._judged = {j: v for j, v in self._judged.items() if j in jobs}
-        if len(self._queue_wrong) > 2 * len(self.model.cluster.queues):
-            queues = self.model.cluster.queues
-            self._queue_wrong = {q: t for q, t in self._queue_wrong.items() if q in queues}
+        pending, cluster = self.model.pending, self.model.cluster
+        self._pod_written = _those_of(pending, self._pod_written)
+        self._group_written = _those_of(cluster.jobs, self._group_written)
+        self._told = _those_of(cluster.jobs, self._told)
+        self._judged = _those_of(cluster.jobs, self._judged)
+        self._queue_wrong = _those_of(cluster.queues, self._queue_wrong, spare=0)
+
+
+def _those_of(alive: Collection[K], known: dict[K, V], spare: int = 100) -> dict[K, V]:
+    """Return what is known of those that are there, once most of it is of others."""
+    if len(known) <= 2 * len(alive) + spare:
+        return known
+    return {key: value for key, value in known.items() if key in alive}
 
 
 def _merged(

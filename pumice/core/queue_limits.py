@@ -7,12 +7,13 @@ pods are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pumice.core.fitness import Limit
+from pumice.core.model.queues import QueueInfo
 from pumice.core.model.tasks import TaskClass
 from pumice.core.plan import Reason
 from pumice.core.resources import EPSILON, PODS, Floats, as_text, over_limit, pad, plus
@@ -42,6 +43,17 @@ class Pool:
             guaranteed += least
         rows = (row for row in np.flatnonzero(guaranteed >= EPSILON).tolist() if row != PODS)
         return cls(total.tolist(), tuple(rows), taken.tolist())
+
+    @classmethod
+    def of_all(
+        cls,
+        total: Floats,
+        queues: Mapping[str, QueueInfo],
+        held: Mapping[str, Sequence[float]],
+    ) -> Pool:
+        """Return the pool of all queues, of which those that are not in `held` hold nothing."""
+        nothing = [0.0] * total.size
+        return cls.of(total, ((held.get(q.name, nothing), q.guarantee) for q in queues.values()))
 
     def follow(self, row: int, before: float, after: float, guarantee: float) -> None:
         """Take note that a queue holds more, or less, of a resource."""

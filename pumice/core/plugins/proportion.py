@@ -91,12 +91,8 @@ class Proportion:
         for attr in self.queues.values():
             attr.limit = attr.deserved.tolist()
         ssn.findings.deserved = {name: attr.limit for name, attr in self.queues.items()}
-        nothing = [0.0] * len(ssn.names)
-        kept = (
-            (self.queues[name].allocated if name in self.queues else nothing, queue.guarantee)
-            for name, queue in ssn.queues.items()
-        )
-        self.pool = Pool.of(ssn.total, kept)
+        held = {name: attr.allocated for name, attr in self.queues.items()}
+        self.pool = Pool.of_all(ssn.total, ssn.queues, held)
         self._register(ssn)
 
     def _register(self, ssn: Session) -> None:

@@ -137,12 +137,8 @@ def side_by_side(
         attr.deserved = np.maximum(np.minimum(attr.deserved, limit), attr.guarantee)
         attr.add(sums)
         attr.measure()
-    nothing = [0.0] * total.size
-    kept = (
-        (found[name].allocated if name in found else nothing, queue.guarantee)
-        for name, queue in queues.items()
-    )
-    pool = Pool.of(total, kept)
+    held = {name: attr.allocated for name, attr in found.items()}
+    pool = Pool.of_all(total, queues, held)
     for attr in found.values():
         attr.pool = pool
     return found

@@ -25,7 +25,13 @@ from pumice.core.ids import PodUid
 from pumice.core.model.columns import Columns
 from pumice.core.model.storage import Storage
 from pumice.core.plugins.predicates.masks import all_of
-from pumice.core.plugins.predicates.volumes.needs import Ask, Needs, class_of_volume, reach_of
+from pumice.core.plugins.predicates.volumes.needs import (
+    Ask,
+    Needs,
+    Reach,
+    class_of_volume,
+    reach_of,
+)
 from pumice.core.plugins.predicates.volumes.places import Places
 from pumice.core.plugins.predicates.volumes.provisioning import Provisioning
 from pumice.core.plugins.predicates.volumes.stock import FreeVolume, Stock
@@ -122,7 +128,7 @@ class Binding:
                 continue
             if decided is not None:
                 if decided.volume is not None:
-                    lacking[i] = ~self._reached(decided.volume)
+                    lacking[i] = ~self._reached(decided.volume.reach)
             elif ask.kept:
                 lacking[i] = ~self._reached_by_kept(ask.kept)
         for of, places in self._choosing(asks):
@@ -148,15 +154,13 @@ class Binding:
             named[self._columns.index[node]] = True
         return named
 
-    def _reached(self, volume: FreeVolume) -> Bools:
-        return self._columns.all() if volume.reach is None else self._places.mask(volume.reach)
+    def _reached(self, reach: Reach | None) -> Bools:
+        return self._columns.all() if reach is None else self._places.mask(reach)
 
     def _reached_by_kept(self, name: str) -> Bools:
         found = self._kept.get(name)
         if found is None:
-            reach = reach_of(self._storage.volumes[name])
-            found = self._columns.all() if reach is None else self._places.mask(reach)
-            self._kept[name] = found
+            found = self._kept[name] = self._reached(reach_of(self._storage.volumes[name]))
         return found
 
     def _stock(self, of: str) -> Stock:
