@@ -1,14 +1,16 @@
 """
-Fencing: a binding with cards that an earlier process left on its way binds nobody any more.
+Fencing: a binding that an earlier process left on its way cannot cross what is decided now.
 
-Which cards a pod gets stands nowhere but in its binding. A process that dies may have sent some
-that the API server has not looked at yet; the next one sees pods without cards and chooses anew,
-and an old binding that is accepted after that would give cards away twice.
+A process that dies may have sent bindings that the API server has not looked at yet. Where a pod
+is pinned, it goes to that node or nowhere. But kube-scheduler, whose call was lost, may take
+another node now for one that is nominated; and which cards a pod gets stands nowhere but in its
+binding, so that the next process chooses anew. An old binding that is accepted after that would
+fill a node beyond its room, or give cards away twice.
 
-So a binding with cards presumes the resourceVersion of its pod (see `posting`), and a process that
-has just been started writes a token of its own into every pod that may have such a binding on its
-way, before it chooses anything. From then on the old binding is refused (409); one that was
-accepted before is seen in the answer to the write.
+So such a binding presumes the resourceVersion of its pod (see `posting`), and a process that has
+just been started writes a token of its own into every pod that may have one on its way, before it
+decides anything. From then on the old binding is refused (409); one that was accepted before is
+seen in the answer to the write.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from extender.model import Model
 from pumice.core import names
 from pumice.core.api.core import Pod
 from pumice.core.ids import PodUid
+from pumice.core.ledger import Arm
 from pumice.kube.errors import Disconnected, ServerError, TooManyRequests
 from pumice.kube.outbox import Merge, Outbox, Outcome
 from pumice.kube.resources import PODS
@@ -43,9 +46,12 @@ async def fence(model: Model, outbox: Outbox) -> None:
 
 
 def _may_be_under_way(model: Model, uid: PodUid, pod: Pod) -> bool:
-    """Tell whether a pod waits to be bound with cards; kube-scheduler binds none with a gate."""
-    spec = pod.spec
-    return not spec.node_name and not spec.scheduling_gates and model.cluster.ask(uid) is not None
+    """Tell whether a pod waits for such a binding; kube-scheduler binds none with a gate."""
+    if pod.spec.node_name or pod.spec.scheduling_gates:
+        return False
+    entry = model.ledger.get(uid)
+    is_nominated = entry is not None and entry.arm is not Arm.PIN
+    return is_nominated or model.cluster.ask(uid) is not None
 
 
 def _written(outbox: Outbox, pod: Pod, body: Mapping[str, object]) -> asyncio.Future[Outcome]:

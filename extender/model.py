@@ -7,6 +7,7 @@ runs in a thread of its own, on a snapshot; its decisions come back and are appl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -30,6 +31,8 @@ from pumice.core.surroundings import Surroundings
 AVOID_S = 30.0
 """How long a job avoids a node that refused a pod of it, unless the node changes before."""
 AVOID_AT_MOST_S = 600.0
+LAG_S = 10.0
+"""How long kube-scheduler may take to see a change of a node that is seen here."""
 
 _STAYING = Status.BINDING | Status.BOUND | Status.RUNNING
 
@@ -57,6 +60,8 @@ class Model:
     adopted: set[PodUid] = field(default_factory=set)
     #: job -> node -> when pods of the job may be planned there again
     avoided: dict[JobKey, dict[str, float]] = field(default_factory=dict)
+    #: node -> when it changed last, if that was a moment ago
+    changes: dict[str, float] = field(default_factory=dict)
     #: job -> how often it was refused since a pod of it was bound last
     refusals: dict[JobKey, int] = field(default_factory=dict)
     #: pod that could not be evicted -> when it may be tried again
@@ -159,6 +164,7 @@ class Model:
         self.cluster.set_node(node)
         if before is not None and before == self._node_facts(name):
             return Urgency.NEVER
+        self.changes[name] = self.now()
         # Whatever it refused before, it may take now.
         for nodes in self.avoided.values():
             nodes.pop(name, None)
@@ -284,17 +290,24 @@ class Model:
         Plan nothing of a job on some nodes, on each until it changes, or for a while.
 
         Each refusal in a row doubles the while: a job that kube-scheduler wants nowhere comes to
-        rest. Other jobs go on using the nodes.
+        rest. Other jobs go on using the nodes. The first refusal is no reason to avoid a node that
+        changed a moment ago: kube-scheduler may have judged it as it was before.
         """
         if job is None:
             return
         row = self.refusals[job] = self.refusals.get(job, 0) + 1
+        if row == 1:
+            nodes = tuple(node for node in nodes if not self._changed_lately(node))
         until = self.now() + min(AVOID_S * 2 ** (row - 1), AVOID_AT_MOST_S)
         self.avoided.setdefault(job, {}).update(dict.fromkeys(nodes, until))
+
+    def _changed_lately(self, node: str) -> bool:
+        return self.changes.get(node, -math.inf) > self.now() - LAG_S
 
     def avoided_nodes(self) -> dict[JobKey, frozenset[str]]:
         """Return the nodes to be avoided at the moment, by job."""
         now, left = self.now(), {}
+        self.changes = {node: at for node, at in self.changes.items() if self._changed_lately(node)}
         for job, nodes in self.avoided.items():
             still = {node: until for node, until in nodes.items() if until > now}
             if still and job in self.cluster.jobs:

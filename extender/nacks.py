@@ -3,7 +3,9 @@ Nacks: members that kube-scheduler cannot place, and gangs that wait for one in 
 
 A Released pod is refused when its PodScheduled condition differs from what it was at release
 and this has lasted for `REFUSED_S`: a level, not an edge, since an identical second refusal
-writes nothing and an accepted pod still shows its old condition. A pod that stays silent while
+writes nothing and an accepted pod still shows its old condition. An error (a call that was lost)
+says nothing of the node, and the pod rests before it is tried again; so may a pod that
+kube-scheduler had before it was planned: they have `RESTS_S`. A pod that stays silent while
 kube-scheduler goes on with others released after it was missed by that rule, and is refused
 after `SILENT_S`; one with claims after `BINDING_S`, since kube-scheduler may be binding them. Until
 then nothing starts over for a slow volume: what kube-scheduler gives up itself shows as a refusal.
@@ -31,6 +33,9 @@ from pumice.core.prebinding import BINDING_S, is_begun
 from pumice.core.readiness import job_ready
 
 REFUSED_S = 3.0
+ERROR = "SchedulerError"
+RESTS_S = 15.0
+"""After an error kube-scheduler lets a pod rest for up to 10 s."""
 SILENT_S = 60.0
 GIVE_UP_S = 60.0
 REMEMBERED = 100
@@ -79,7 +84,9 @@ class Nacks:
         self, entry: Entry, now: float, newest_arrival: float, doubtful: Set[PodUid]
     ) -> bool:
         if entry.refused_since is not None:
-            return now - entry.refused_since >= REFUSED_S and not self._is_begun(entry, now)
+            rests = entry.loose or entry.verdict[0] == ERROR
+            lasted = now - entry.refused_since >= (RESTS_S if rests else REFUSED_S)
+            return lasted and not self._is_begun(entry, now)
         if entry.gated or entry.expected:
             return False
         if entry.uid in doubtful:

@@ -10,8 +10,9 @@ failed alone leaves its slot while it waits, and has it again before every young
 server is away, or asks us to come back later, all would fare alike: those that have a slot keep
 it and try again, and no other gang is begun.
 
-A binding with cards also presumes the pod's resourceVersion, so that it is refused once another
-process has taken over (see `fencing`). Where the pod has merely changed it is sent again.
+A binding with cards, or of a pod that is not pinned, also presumes the pod's resourceVersion, so
+that it is refused once another process has taken over (see `fencing`). Where the pod has merely
+changed it is sent again.
 
 A server that has just started knows nobody and no roles for some seconds. So a binding that is
 forbidden is tried again for `STRANGER_S` before it is refused.
@@ -28,7 +29,7 @@ from itertools import count
 from extender.slots import Slots
 from pumice.core.devices.notes import notes_of
 from pumice.core.ids import PodUid
-from pumice.core.ledger import Entry
+from pumice.core.ledger import Arm, Entry
 from pumice.kube.client import Client
 from pumice.kube.clock import Clock
 from pumice.kube.errors import (
@@ -103,7 +104,8 @@ class Poster:
         """Bind a pod to a node; return "" once it is, else what is wrong."""
         claim = next(self._claims)
         backoff = Backoff(self._rng, base_s=FIRST_WAIT_S, cap_s=LAST_WAIT_S)
-        version = self._version(entry.uid) if entry.cards else ""
+        fenced = entry.cards is not None or entry.arm is not Arm.PIN
+        version = self._version(entry.uid) if fenced else ""
         binding = Binding(entry, node, backoff, self._notes(entry, node), version)
         while True:
             async with self._slots.taken(claim):

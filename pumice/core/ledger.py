@@ -241,8 +241,12 @@ class Ledger:
         return True
 
     def _judge(self, entry: Entry, pod: PodView, now: float) -> None:
-        """Follow PodScheduled: a verdict other than the one at release starts the clock."""
-        entry.verdict = pod.verdict
+        """
+        Follow PodScheduled: a verdict other than the one at release starts the clock.
+
+        Another reason starts it anew; other words for the same do not.
+        """
+        before, entry.verdict = entry.verdict, pod.verdict
         entry.leaving = entry.leaving or pod.leaving
         if entry.state is State.HELD:
             entry.hints = _hints(pod.nominated)
@@ -260,7 +264,7 @@ class Ledger:
         )
         if not refused:
             entry.refused_since = None
-        elif entry.refused_since is None:
+        elif entry.refused_since is None or pod.verdict[0] != before[0]:
             entry.refused_since = now
 
     def drop(self, uid: PodUid) -> Entry | None:

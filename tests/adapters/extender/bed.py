@@ -217,6 +217,19 @@ class Bed:
             call.cancel()
         await client.close()
 
+    async def bindings_left_by_a_kill(self, number: int, *options: str) -> list[Json]:
+        """Return the bindings that an extender had sent when it was killed, looked at by nobody."""
+        self.away = lambda call: "/binding" in call.path
+        async with self.extender(*options, kill=True):
+            await self.until(lambda: len({c.path for c in self.writes("/binding")}) == number)
+        self.away = lambda call: False
+        sent = {call.path: call.body for call in self.writes("/binding")}
+        return [msgspec.json.decode(body) for body in sent.values()]
+
+    def bind(self, binding: Json) -> None:
+        """Have the API server look at a binding that was sent to it."""
+        self.api.objects.bind(self.stored(binding["metadata"]["name"]), binding)
+
     @asynccontextmanager
     async def scheduler(self) -> AsyncIterator[KubeScheduler]:
         """Run a kube-scheduler against whatever extender there is."""

@@ -18,7 +18,7 @@ from pumice.core import names
 from pumice.core.api.core import Pod
 from pumice.core.ids import PodUid
 from pumice.kube.resources import NODES, PODS
-from tests.adapters.extender.bed import Bed, Json, KubeScheduler
+from tests.adapters.extender.bed import Bed, Json
 from tests.adapters.extender.world import merged
 from tests.deviceplugin import DevicePlugins
 from tests.devices import a_vgpu_node, register, vgpu
@@ -227,14 +227,15 @@ async def test_what_a_kill_left_on_its_way_binds_nobody_any_more(conf: str) -> N
     bed.pod("s", **STRANGER, **asking(20000))
     with watched(bed) as plugins:
         async with bed.scheduler() as scheduler:
-            late = await _sent_before_a_kill(bed, conf, scheduler)
+            scheduler.node = "n0"
+            late = await bed.bindings_left_by_a_kill(2, conf)
             scheduler.blind_to = lambda name: True
             bed.api.fail(500, times=2, path="/pods/g-0")
             async with bed.extender(conf) as extender:
                 await extender.synced.wait()
                 for binding in late:
                     with pytest.raises(Refusal) as refused:
-                        bed.api.objects.bind(bed.stored(binding["metadata"]["name"]), binding)
+                        bed.bind(binding)
                     assert refused.value.code == 409
                 scheduler.blind_to = lambda name: False
                 scheduler.start_anew()
@@ -243,30 +244,19 @@ async def test_what_a_kill_left_on_its_way_binds_nobody_any_more(conf: str) -> N
     assert plugins.used("n0") == {"a-n0": (1, 20000, 0), "b-n0": (1, 20000, 0)}
 
 
-async def _sent_before_a_kill(bed: Bed, conf: str, scheduler: KubeScheduler) -> list[Json]:
-    """Return the bindings that an extender had sent when it was killed, looked at by nobody."""
-    scheduler.node = "n0"
-    bed.away = lambda call: "/binding" in call.path
-    async with bed.extender(conf, kill=True):
-        await bed.until(lambda: len({call.path for call in bed.writes("/binding")}) == 2)
-    bed.away = lambda call: False
-    sent = {call.path: call.body for call in bed.writes("/binding")}
-    return [msgspec.json.decode(body) for body in sent.values()]
-
-
 async def test_what_of_it_is_accepted_just_in_time_is_known(conf: str) -> None:
     bed = a_bed("a", "b")
     bed.gang("g", 1, **asking(20000))
     bed.pod("s", **STRANGER, **asking(20000))
     with watched(bed) as plugins:
         async with bed.scheduler() as scheduler:
-            late = await _sent_before_a_kill(bed, conf, scheduler)
+            scheduler.node = "n0"
+            late = await bed.bindings_left_by_a_kill(2, conf)
 
             def is_fence(call: Call) -> bool:
                 if names.FENCE.encode() in call.body:
                     while late:
-                        binding = late.pop()
-                        bed.api.objects.bind(bed.stored(binding["metadata"]["name"]), binding)
+                        bed.bind(late.pop())
                 return False
 
             bed.away = is_fence

@@ -48,6 +48,58 @@ def test_a_refusal_counts_after_three_seconds_and_only_that_member_is_replaced()
     assert world.model.avoided_nodes() == {GANG: {"n1"}}
 
 
+def test_a_node_that_changed_a_moment_ago_is_tried_once_more() -> None:
+    world, nacks = a_pair()
+    world.model.set_node(a_node("n1", fast="yes"))
+    refuse(world, "a")
+    world.time += 3.1
+    nacks.check()
+    assert replaced(world) == ["a"]
+    assert world.model.avoided_nodes() == {}
+
+    world.model.avoid(GANG, "n1")
+    assert world.model.avoided_nodes() == {GANG: {"n1"}}
+
+
+def test_an_error_says_nothing_of_the_node_and_is_slept_over() -> None:
+    world, nacks = a_pair()
+    refuse(world, "a", conditions=[{**TAINT, "reason": "SchedulerError"}])
+    world.time += 14.9
+    nacks.check()
+    assert replaced(world) == []
+
+    refuse(world, "a")
+    world.time += 2.9
+    nacks.check()
+    assert replaced(world) == []
+    world.time += 0.2
+    nacks.check()
+    assert replaced(world) == ["a"]
+
+
+def test_an_error_that_lasts_is_a_refusal() -> None:
+    world, nacks = a_pair()
+    refuse(world, "a", conditions=[{**TAINT, "reason": "SchedulerError"}])
+    world.time += 15.1
+    nacks.check()
+    assert replaced(world) == ["a"]
+
+
+def test_what_kube_scheduler_says_late_of_a_pod_that_it_had_before_it_was_planned() -> None:
+    world, nacks = a_pair()
+    loose = a_pod("loose", gates=[])
+    world.model.set_pod(loose)
+    world.apply({"loose": "n1"})
+    refuse(world, "loose")
+    world.time += 14.9
+    nacks.check()
+    assert world.states()["loose"] == ("Released", "n1")
+
+    world.time += 0.2
+    nacks.check()
+    assert replaced(world) == ["loose"]
+
+
 def test_a_member_that_nobody_could_be_asked_to_replace_is_refused_again() -> None:
     world, nacks = a_pair()
     refuse(world, "a")

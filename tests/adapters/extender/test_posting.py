@@ -13,7 +13,7 @@ from extender.posting import GONE, REFUSED, SLOTS, STRANGER_S, Poster
 from pumice.core.devices.asks import Ask, Step
 from pumice.core.devices.notes import Choice, Slice
 from pumice.core.ids import PodUid
-from pumice.core.ledger import Entry, State
+from pumice.core.ledger import Arm, Entry, State
 from pumice.kube.resources import PODS
 from tests.fakeapi import FakeApi, ManualClock, settle
 
@@ -28,13 +28,13 @@ class Office:
     #: the pods' resourceVersions as the extender last saw them
     versions: dict[PodUid, str]
 
-    def a_pod(self, name: str, cards: Choice | None = None) -> Entry:
+    def a_pod(self, name: str, cards: Choice | None = None, arm: Arm = Arm.PIN) -> Entry:
         spec = {"containers": [{"name": "c", "image": "i"}]}
         made = self.api.add(PODS, {"metadata": {"name": name}, "spec": spec})
         self.api.calls.clear()
         uid = PodUid(made["metadata"]["uid"])
         self.versions[uid] = made["metadata"]["resourceVersion"]
-        return Entry(uid, "default", name, None, State.ARRIVED, 0.0, cards=cards)
+        return Entry(uid, "default", name, None, State.ARRIVED, 0.0, arm=arm, cards=cards)
 
     def change(self, name: str) -> None:
         pod = self.api.get(PODS, "default", name)
@@ -93,11 +93,15 @@ async def test_a_pod_on_another_node_is_not_bound(office: Office) -> None:
 CARDS = Choice(Ask("vgpu", (Step(0, 1, 100),)), ((Slice("GPU-1", 100),),))
 
 
-@pytest.mark.parametrize(("cards", "sent"), [(None, 1), (CARDS, 2)], ids=["no cards", "cards"])
-async def test_a_binding_with_cards_is_of_the_pod_as_it_is_now(
-    office: Office, cards: Choice | None, sent: int
+@pytest.mark.parametrize(
+    ("arm", "cards", "sent"),
+    [(Arm.PIN, None, 1), (Arm.PIN, CARDS, 2), (Arm.NOMINATE, None, 2)],
+    ids=["pinned", "pinned with cards", "nominated"],
+)
+async def test_a_binding_that_could_cross_a_later_one_is_of_the_pod_as_it_is_now(
+    office: Office, arm: Arm, cards: Choice | None, sent: int
 ) -> None:
-    pod = office.a_pod("a", cards)
+    pod = office.a_pod("a", cards, arm)
     office.change("a")
     task = office.post(pod)
     await office.clock.advance(1)

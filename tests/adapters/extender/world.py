@@ -10,7 +10,7 @@ import msgspec
 from extender.answers import NO_ROOM
 from extender.applying import apply_allocations
 from extender.barrier import Barrier
-from extender.model import Model
+from extender.model import LAG_S, Model
 from extender.releases import Failed, Releases, Unless
 from pumice.core.api.core import Node, Pod
 from pumice.core.api.scheduling import PodGroup, Queue
@@ -177,6 +177,7 @@ class World:
             model.set_node(node)
         for pod in pods:
             model.set_pod(pod)
+        world.time += LAG_S
         return world
 
     def apply(self, plan: dict[str, str], job: JobKey = GANG) -> tuple[int, int]:
