@@ -5,6 +5,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests that run at a time: the clusters of four load two cores well.
+WORKERS ?= 4
 INSTALLED := $(VENV)/.installed
 
 # Compiled code is kept, whatever the caller's own habit: everything starts quicker.
@@ -23,7 +25,7 @@ demo: controlplane ## Show two gangs sharing a cluster, in under a minute
 
 .PHONY: test
 test: controlplane ## Unit tests, and the acceptance tests in their short form
-	@PUMICE_LENGTH=short $(BIN)/python -m pytest -n 4 --dist loadscope --no-loadscope-reorder
+	@PUMICE_LENGTH=short $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 .PHONY: unit
 unit: $(INSTALLED) ## Unit tests, in a quarter of a minute

@@ -12,6 +12,7 @@ from time import monotonic, sleep
 from pumice.local.errors import ApiError
 from pumice.local.install import collection_of, path_of
 from tests.acceptance.bed import STANDING_QUEUES, Bed
+from tests.acceptance.length import patient
 from tests.acceptance.objects import Object
 from tests.unit.admission.rows import ROWS, groups, jobs, queues
 from tests.unit.admission.rows.row import Row, at, merged
@@ -36,7 +37,7 @@ def configurations(bed: Bed) -> list[Object]:
 
 def wait_until(condition: Callable[[], object], timeout_s: float) -> None:
     """Wait for something that no watch of the bed shows."""
-    deadline = monotonic() + timeout_s
+    deadline = monotonic() + patient(timeout_s)
     while not condition():
         assert monotonic() < deadline, "it never came true"
         sleep(0.05)
@@ -95,7 +96,7 @@ def _set(bed: Bed, row: Row) -> Iterator[None]:
 
 def _remove(bed: Bed, body: Object) -> None:
     """Delete an object where it is there; one above others goes once they are known to be gone."""
-    deadline = monotonic() + OPEN_S
+    deadline = monotonic() + patient(OPEN_S)
     while bed.api.exists(path_of(body, bed.namespace)):
         with suppress(ApiError):
             bed.delete(body)
@@ -143,7 +144,7 @@ def _wait_open(bed: Bed, made: list[Object]) -> None:
 
 def wait_until_alike(bed: Bed, rows: Mapping[str, Row], timeout_s: float) -> None:
     """Wait until rows come out as the table says: policies take a moment to be in force."""
-    deadline = monotonic() + timeout_s
+    deadline = monotonic() + patient(timeout_s)
     while found := differences(bed, rows):
         assert monotonic() < deadline, found
         sleep(0.2)

@@ -35,6 +35,7 @@ from pumice.local.scheduler import PUMICE as KUBE_SCHEDULER
 from pumice.local.toolchain import find_kubectl
 from pumice.local.users import USERS
 from pumice.local.watching import Watched, wait_for
+from tests.acceptance.length import patient
 from tests.acceptance.objects import EXIT_AFTER, EXIT_CODE, Object
 from tests.auditor.run import Auditor
 
@@ -218,7 +219,7 @@ class Bed:
     def wait_for(self, check: Callable[[], object], timeout_s: float, what: str = "") -> float:
         """Wait until the check holds on the watched objects; return the seconds it took."""
         try:
-            return wait_for(self.changed, check, timeout_s, what)
+            return wait_for(self.changed, check, patient(timeout_s), what)
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{self.summary()}") from None
 

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from tests.acceptance.length import patient
+
 PATIENCE_S = 5.0
 LIMIT = 8 << 20
 NOBODY = '{"PodName":"p","PodNamespace":"ns","PodUID":"nobody","Node":"node-0"}'
@@ -59,7 +61,7 @@ HALF_A_REQUEST = post("/bind", '{"PodName"', length=10_000)
 
 async def ask(port: int, request: bytes) -> tuple[str, str]:
     """Send bytes; return status and body of the answer."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(patient(PATIENCE_S)):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
             writer.write(request)

@@ -84,6 +84,11 @@ FULL = Length(
 LENGTHS = {length.name: length for length in (SHORT, FULL)}
 
 
+def patient(seconds: float) -> float:
+    """Return how long something that takes so long at most may take on this machine's load."""
+    return seconds * chosen_length().slack
+
+
 def chosen_length() -> Length:
     """Return the length that the environment asks for; short where it does not."""
     name = os.environ.get(VARIABLE, SHORT.name)

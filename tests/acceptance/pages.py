@@ -16,6 +16,7 @@ from pumice.local.scheduler import metric_sum
 from pumice.local.services import Extender
 from tests.acceptance.bed import Bed
 from tests.acceptance.figures import Entry, ledger
+from tests.acceptance.length import patient
 
 LOOK_S = 0.05
 
@@ -40,7 +41,7 @@ class Pages:
         self, check: Callable[[Entries], bool], timeout_s: float, what: str
     ) -> Entries:
         """Wait until the check holds for the ledger, and return that."""
-        deadline = monotonic() + timeout_s
+        deadline = monotonic() + patient(timeout_s)
         while not check(entries := await self.entries()):
             if monotonic() > deadline:
                 lines = [f"  {name}: {e.state} {e.node}" for name, e in sorted(entries.items())]
@@ -58,7 +59,7 @@ class Pages:
         self, name: str, check: Callable[[float], bool], timeout_s: float
     ) -> None:
         """Wait until a metric is there and the check holds for it."""
-        deadline = monotonic() + timeout_s
+        deadline = monotonic() + patient(timeout_s)
         while (value := await self.metric(name)) is None or not check(value):
             if monotonic() > deadline:
                 raise TimeoutError(f"{name} is still {value} after {timeout_s:g} s")
@@ -86,7 +87,7 @@ class LogMark:
 
     async def shows(self, check: Callable[[str], object], timeout_s: float, what: str) -> str:
         """Wait until the check holds for what was written since, and return that."""
-        deadline = monotonic() + timeout_s
+        deadline = monotonic() + patient(timeout_s)
         while not check(text := await asyncio.to_thread(self.text)):
             if monotonic() > deadline:
                 raise TimeoutError(f"not within {timeout_s:g} s in {self.path}: {what}")

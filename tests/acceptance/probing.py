@@ -22,6 +22,7 @@ from typing import Any
 from pumice.local.api import Object
 from pumice.local.controlplane import ControlPlane
 from pumice.local.scheduler import Scheduler, stock_config
+from tests.acceptance.length import patient
 
 NAME = "probed-scheduler"
 PATIENCE_S = 20.0
@@ -127,7 +128,7 @@ class Prober:
 
     def _wait(self, path: str, uid: str) -> str:
         """Wait until kube-scheduler has looked at the pod; return what it says without a node."""
-        deadline = monotonic() + PATIENCE_S
+        deadline = monotonic() + patient(PATIENCE_S)
         with self.recorder.changed:
             while not self.recorder.is_done(uid):
                 self.recorder.changed.wait(LOG_DELAY_S)

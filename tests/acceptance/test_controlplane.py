@@ -27,6 +27,7 @@ from pumice.local.nodes import add_nodes
 from pumice.local.scheduler import STOCK, start_stock_scheduler
 from pumice.local.users import USERS
 from pumice.local.watching import Watched
+from tests.acceptance.length import patient
 from tests.acceptance.objects import EXIT_AFTER, EXIT_CODE, a_pod
 
 pytestmark = pytest.mark.cluster
@@ -81,7 +82,7 @@ def first_container(pods: Watched, name: str) -> Object:
 
 def wait(check: Callable[[], object], what: str) -> None:
     """Wait for what no watch tells of."""
-    deadline = monotonic() + READY_S
+    deadline = monotonic() + patient(READY_S)
     while not check():
         assert monotonic() < deadline, what
         sleep(0.05)
@@ -90,7 +91,7 @@ def wait(check: Callable[[], object], what: str) -> None:
 def test_it_is_ready_soon_and_says_its_version(binary_directory: Path) -> None:
     started = monotonic()
     with ControlPlane() as plane:
-        assert monotonic() - started < READY_S
+        assert monotonic() - started < patient(READY_S)
         assert plane.api.get("/version")["gitVersion"].startswith("v")
         directory = plane.directory
     assert not directory.exists()
@@ -237,7 +238,7 @@ def test_a_deletion_can_be_watched_and_ends_as_a_kubelet_ends_it(
     plane.api.delete(f"{PODS}/going")
     took = pods.wait(lambda found: "default/going" not in found, READY_S)
 
-    assert 0.8 < took < 4
+    assert 0.8 < took < patient(4)
     going = [s for s in pods.history if s.object["metadata"].get("deletionTimestamp")]
     assert going[0].object["status"]["phase"] == "Running"
     last = going[-1].object["status"]
@@ -260,7 +261,7 @@ def test_a_pod_that_ignores_sigterm_takes_its_grace_period_unless_forced(
     assert took > 2.5
     assert "default/forced" in pods
     plane.api.delete(f"{PODS}/forced", {"gracePeriodSeconds": 0})
-    assert pods.wait(lambda found: "default/forced" not in found, READY_S) < 2
+    assert pods.wait(lambda found: "default/forced" not in found, READY_S) < patient(2)
 
 
 def test_a_pod_on_an_unknown_node_stays_pending(plane: ControlPlane, pods: Watched) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from pumice.local.errors import ApiError
 from pumice.local.install import documents, is_gated, path_of
 from pumice.local.nodes import CPU
 from pumice.local.paths import manifests
+from tests.acceptance.admission import wait_until
 from tests.acceptance.bed import Bed, label
 from tests.acceptance.installed import PODS, Installed
 from tests.acceptance.objects import Object, a_job, a_pod, a_queue
@@ -314,11 +314,3 @@ def uids(bed: Bed) -> dict[str, str]:
         for pod in bed.pods.values()
         if pod["metadata"]["namespace"] == bed.namespace
     }
-
-
-def wait_until(condition: Callable[[], object], timeout_s: float) -> None:
-    """Wait for something that no watch of the bed shows."""
-    deadline = monotonic() + timeout_s
-    while not condition():
-        assert monotonic() < deadline, "it never came true"
-        sleep(0.05)

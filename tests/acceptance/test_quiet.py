@@ -11,7 +11,7 @@ import pytest
 from pumice.local.users import USERS
 from pumice.local.watching import Watched
 from tests.acceptance.bed import Bed
-from tests.acceptance.length import Length
+from tests.acceptance.length import Length, patient
 from tests.acceptance.objects import (
     a_cron,
     a_flow,
@@ -85,7 +85,7 @@ async def test_nothing_is_written_while_nothing_changes(bed: Bed, length: Length
 
 async def calm(log: Log) -> None:
     """Wait until nothing has been written for a while."""
-    last, deadline = monotonic(), monotonic() + PATIENCE_S
+    last, deadline = monotonic(), monotonic() + patient(PATIENCE_S)
     while monotonic() < last + STILL_S:
         assert monotonic() < deadline, "they go on writing"
         await asyncio.sleep(0.5)

@@ -21,6 +21,7 @@ import pytest
 from pumice.core import names
 from pumice.local.cluster import Cluster
 from tests.acceptance.bed import Bed
+from tests.acceptance.length import patient
 from tests.acceptance.objects import EXIT_AFTER, Object, a_job, a_task
 from tests.fakeapi.clock import eventually
 
@@ -109,7 +110,7 @@ async def test_a_gang_of_all_nodes_starts_when_it_was_told_beneath_small_jobs(be
 
     started = [at(pod, "startTime") for pod in bed.running("gang")]
     assert len(started) == NODES
-    assert max(started) <= first + DELAYS_S
+    assert max(started) <= first + patient(DELAYS_S)
     before = [start for start, _ in starts(bed, "short") if start < min(started)]
     assert len(before) >= NODES, "small jobs that end in time use the room meanwhile"
     assert [start for start, _ in starts(bed, "long") if start < min(started)] == []

@@ -8,6 +8,7 @@ import pytest
 
 from tests.acceptance.bed import Bed
 from tests.acceptance.figures import ledger, scheduling_attempts
+from tests.acceptance.length import patient
 from tests.acceptance.objects import Object, a_job, a_pod
 from tests.acceptance.timeline import lives
 
@@ -39,7 +40,7 @@ async def test_a_gang_that_is_one_short_waits_untouched_and_starts_with_the_room
         await auditor.finish()
 
     (gone,) = [life.gone for life in lives(bed) if life.name == "filler"]
-    assert max(life.bound for life in lives(bed, "gang")) - gone <= ROOM_TO_BOUND_S
+    assert max(life.bound for life in lives(bed, "gang")) - gone <= patient(ROOM_TO_BOUND_S)
 
 
 def assert_says_why(bed: Bed) -> None:

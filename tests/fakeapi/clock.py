@@ -74,7 +74,7 @@ async def until(condition: Callable[[], object]) -> None:
     raise AssertionError("the condition never came true")
 
 
-async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 10) -> None:
+async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
     """Ask again and again until the condition holds; for servers that take real time."""
     async with asyncio.timeout(seconds):
         while not await condition():  # noqa: ASYNC110 - a server has no event to wait for
