@@ -108,7 +108,7 @@ async def explained(bed: Bed) -> Any:
         told.append(await explain(bed, "job", "gang", "-n", bed.namespace, "-o", "json"))
         return told[-1].code == 0 and told[-1].answer["members"]["waiting"] == SIZE
 
-    await eventually(is_complete, 20)
+    await eventually(is_complete)
     return told[-1].answer
 
 
@@ -177,5 +177,5 @@ async def reader(bed: Bed, name: str) -> str:
         answer = bed.api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
         return bool(answer["status"]["allowed"])
 
-    await eventually(is_in_force, 20)
+    await eventually(is_in_force)
     return token
