@@ -17,6 +17,7 @@ from extender.releases import Releases
 from pumice.core.ids import JobKey
 from pumice.core.ledger import State
 from pumice.core.model.tasks import Task
+from pumice.core.room import lacking, standings_of
 
 
 def check_adopted(model: Model, releases: Releases, within_queue: Callable[[Task], bool]) -> int:
@@ -31,7 +32,7 @@ def check_adopted(model: Model, releases: Releases, within_queue: Callable[[Task
             continue
         gone = entry.node not in model.cluster.nodes.index
         astray = task.job in scattered
-        short = gone or model.cluster.fits(uid, entry.node) or not model.equip(uid, entry.node)
+        short = gone or lacking(model.cluster, uid, entry.node) or not model.equip(uid, entry.node)
         if astray or short or not within_queue(task):
             releases.replan(uid, "")
             given_up += 1
@@ -40,5 +41,5 @@ def check_adopted(model: Model, releases: Releases, within_queue: Callable[[Task
 
 def _scattered(model: Model, jobs: set[JobKey | None]) -> set[JobKey]:
     """Return the jobs whose pods are not within the HyperNodes that they must be in."""
-    standings = {key: model.cluster.standings(key) for key in jobs if key is not None}
+    standings = {key: standings_of(model.cluster, key) for key in jobs if key is not None}
     return {key for key, found in standings.items() if found is not None and not found.hold()}

@@ -19,6 +19,7 @@ from pumice.core.ledger import State
 from pumice.core.model.tasks import Task
 from pumice.core.plan import Allocate, Placement, Plan
 from pumice.core.readiness import job_ready
+from pumice.core.room import lacking, standings_of
 from pumice.core.timestamps import moment
 from pumice.core.waves import Member, waves
 
@@ -63,7 +64,7 @@ def _apply(
         return []
     gated: list[Placement] = []
     loose: list[Placement] = []
-    near = model.cluster.standings(decision.job)
+    near = standings_of(model.cluster, decision.job)
     for placement in decision.placements:
         why = _enter(placement, model, gated, loose, near)
         if why:
@@ -114,7 +115,7 @@ def _enter(
         return "the pod is gone or bound"
     if node not in model.cluster.nodes.index:
         return "the node is gone"
-    short = model.cluster.fits(uid, node)
+    short = lacking(model.cluster, uid, node)
     if short:
         return f"no room any more: {', '.join(short)}"
     task, column = model.cluster.task(uid), model.cluster.nodes.index[node]

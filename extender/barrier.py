@@ -36,6 +36,7 @@ from pumice.core.ledger import Arm, Entry, State
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import Status, Task
 from pumice.core.readiness import job_ready, needs_only_number
+from pumice.core.room import lacking_when_bound
 
 log = logging.getLogger(__name__)
 
@@ -244,7 +245,7 @@ class Barrier:
                 | self.committing.get(call.node, set())
                 | others
             )
-            short = self.model.cluster.fits_bound(call.uid, call.node, committed)
+            short = lacking_when_bound(self.model.cluster, call.uid, call.node, committed)
             if short or not self.model.equip(call.uid, call.node):
                 refused.append(call)
             else:

@@ -202,7 +202,7 @@ class Model:
 
     def configure(self, conf: Configuration) -> None:
         """Share devices as a configuration says."""
-        self.cluster.sharing = Sharing.of(conf)
+        self.cluster.devices.sharing = Sharing.of(conf)
 
     def plan(self, uid: PodUid, node: str, cards: Choice | None = None) -> None:
         """Give a Held pod a node, and cards there, and take the room."""

@@ -20,6 +20,7 @@ from pumice.core.devices.notes import Choice
 from pumice.core.ids import PodUid
 from pumice.core.ledger import Arm, Entry, State
 from pumice.core.prebinding import has_claims
+from pumice.core.room import lacking, straying
 
 Plan = tuple[PodUid, str, Choice | None]
 
@@ -34,7 +35,7 @@ def move(model: Model, entry: Entry, node: str, wake: Callable[[], None]) -> str
         return OTHER_NODE
     held: list[Entry] = yielding(model, entry)
     lost: list[Plan] = []
-    if model.cluster.strays(entry.uid, node):
+    if straying(model.cluster, entry.uid, node):
         lost += [_give_way(model, member) for member in held]
     here = [member for member in held if member.node == node]
     while here and _is_short(model, entry, node):
@@ -67,7 +68,7 @@ def _give_way(model: Model, member: Entry) -> Plan:
 
 def _obstacle(model: Model, entry: Entry, node: str) -> str:
     """Move the charge, or return what stands in the way."""
-    if model.cluster.strays(entry.uid, node):
+    if straying(model.cluster, entry.uid, node):
         return TOO_FAR
     if _is_short(model, entry, node) or not model.move(entry.uid, node):
         return NO_ROOM
@@ -78,7 +79,7 @@ def _is_short(model: Model, entry: Entry, node: str) -> bool:
     """Tell whether the pod has too little room there, members aside that are merely hinted at."""
     members = model.ledger.of_job(entry.job) if entry.job is not None else ()
     hinted = [m.uid for m in members if m.state is State.RELEASED and m.arm is not Arm.PIN]
-    return bool(model.cluster.fits(entry.uid, node, hinted))
+    return bool(lacking(model.cluster, entry.uid, node, hinted))
 
 
 def _depends(model: Model, *uids: PodUid) -> bool:

@@ -37,6 +37,7 @@ from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm, State
 from pumice.core.prebinding import has_claims
 from pumice.core.readiness import job_ready
+from pumice.core.room import lacking
 
 WINDOW = 1000
 """Pods that may be Released or Arrived at a time."""
@@ -109,7 +110,7 @@ class Releases:
     def replan(self, uid: PodUid, node: str) -> None:
         """Take back a pod's plan: it cannot run on `node`, which its job avoids for a while."""
         pod, entry = self.model.pending.get(uid), self.model.ledger.get(uid)
-        if node and entry is not None and not self.model.cluster.fits(uid, node):
+        if node and entry is not None and not lacking(self.model.cluster, uid, node):
             # Nothing that is known here keeps the pod off. Where room is short, that is known,
             # and so will be when there is room again.
             self.model.avoid(entry.job, node)

@@ -42,6 +42,7 @@ from pumice.core.conf import Configuration
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.inputs import Load
 from pumice.core.model.tasks import Task
+from pumice.core.room import overcommitted
 from pumice.kube.client import Client
 from pumice.kube.clock import Clock, SystemClock
 from pumice.kube.config import connect
@@ -263,7 +264,7 @@ class Service:
                 self.metrics.parked.set(len(self.barrier.parked))
                 self.metrics.bind_errors.set(self.barrier.errors)
                 self.metrics.replaced.set(self.releases.replaced)
-                self.metrics.overcommitted.set(len(self.model.cluster.overcommitted()))
+                self.metrics.overcommitted.set(len(overcommitted(self.model.cluster)))
             except Exception:
                 log.exception("the look at pods on their way failed; it is repeated")
 

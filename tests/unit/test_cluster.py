@@ -20,6 +20,7 @@ from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.population import places
 from pumice.core.model.signatures import Presence
 from pumice.core.model.tasks import Status
+from pumice.core.room import lacking, lacking_when_bound
 from tests.builders import (
     Thing,
     a_cluster,
@@ -374,14 +375,14 @@ def test_whether_one_pod_fits(case: FitCase) -> None:
         assumed={"a-0": "n", "p-0": "e"},
     )
     uid = PodUid("p-0")
-    assert cluster.fits(uid, case.node) == case.short
-    assert cluster.fits_bound(uid, case.node, map(PodUid, case.committed)) == case.bound
+    assert lacking(cluster, uid, case.node) == case.short
+    assert lacking_when_bound(cluster, uid, case.node, map(PodUid, case.committed)) == case.bound
 
 
 def test_an_unknown_pod_fits_anywhere_that_is() -> None:
     cluster = a_cluster(a_node("n"))
-    assert cluster.fits(PodUid("?"), "n") == []
-    assert cluster.fits_bound(PodUid("?"), "n", ()) == []
+    assert lacking(cluster, PodUid("?"), "n") == []
+    assert lacking_when_bound(cluster, PodUid("?"), "n", ()) == []
 
 
 def test_a_snapshot_does_not_change() -> None:

@@ -17,6 +17,7 @@ from pumice.core.devices.choosing import choose
 from pumice.core.devices.sharing import Sharing
 from pumice.core.ids import PodUid
 from pumice.core.plan import Plan
+from pumice.core.room import lacking
 from pumice.core.session import run_session
 from tests.builders import (
     a_cluster,
@@ -392,7 +393,7 @@ class Reference:
 
     def __init__(self, nodes: list[Node], policy: str, weight: int) -> None:
         self.cluster = a_cluster(nodes)
-        self.cluster.sharing = Sharing(frozenset({"vgpu"}), policy, weight)  # type: ignore[arg-type]
+        self.cluster.devices.sharing = Sharing(frozenset({"vgpu"}), policy, weight)  # type: ignore[arg-type]
         self.chosen: dict[str, str] = {}
 
     def place(self, pod: Pod) -> bool:
@@ -401,7 +402,7 @@ class Reference:
         scores = {
             node: score
             for node in self.cluster.nodes.names
-            if not self.cluster.fits(uid, node) and (score := self.score(uid, node)) is not None
+            if not lacking(self.cluster, uid, node) and (score := self.score(uid, node)) is not None
         }
         if not scores:
             return False
@@ -413,7 +414,7 @@ class Reference:
         return True
 
     def score(self, uid: PodUid, node: str) -> int | None:
-        sharing, entry = self.cluster.sharing, self.cluster.devices.nodes[node]
+        sharing, entry = self.cluster.devices.sharing, self.cluster.devices.nodes[node]
         task, ask, [offer] = self.cluster.task(uid), self.cluster.ask(uid), entry.offers
         assert task is not None
         assert ask is not None

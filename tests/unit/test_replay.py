@@ -257,7 +257,7 @@ def test_what_pods_hold_of_cards_is_on_record() -> None:
         a_vgpu_node("n0", "a", "b"), a_vgpu_node("n1", "m type=A100-SXM4-40GB mode=mig")
     )
     conf = parse(SHARED)
-    cluster.sharing = Sharing.of(conf)
+    cluster.devices.sharing = Sharing.of(conf)
     for i, node in enumerate(["n0", "n0", "n1"]):
         uid = PodUid(f"p{i}")
         cluster.set_pod(a_card_pod(uid, vgpu(1, 4000), job="runs"))

@@ -8,6 +8,7 @@ from extender.applying import apply_allocations
 from pumice.core.api.core import Pod
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.plan import Allocate, Placement, Plan, Reason
+from pumice.core.room import lacking, overcommitted
 from tests.adapters.extender.world import World, a_group, a_node, a_pod
 
 PAIR = (a_pod("a"), a_pod("b"))
@@ -29,7 +30,7 @@ def test_a_gang_of_which_one_member_does_not_fit_any_more_gets_nothing() -> None
 
     assert world.states() == {"a": ("Held", ""), "b": ("Held", "")}
     assert world.sent.patches == []
-    assert world.model.cluster.fits(PodUid("a"), "n1") == []
+    assert lacking(world.model.cluster, PodUid("a"), "n1") == []
 
 
 def test_a_running_job_keeps_the_extra_members_that_do_fit() -> None:
@@ -128,11 +129,11 @@ def test_room_held_for_a_plan_is_no_overcommitment_but_bound_pods_are() -> None:
     foreign = [a_pod(f"x{i}", gates=None, node="n1", scheduler="other", group="") for i in "ab"]
     for pod in foreign:
         world.model.set_pod(pod)
-    assert world.model.cluster.overcommitted() == []
+    assert overcommitted(world.model.cluster) == []
 
     world.show_bound("a", "n1")
 
-    assert world.model.cluster.overcommitted() == ["n1"]
+    assert overcommitted(world.model.cluster) == ["n1"]
 
 
 SPREAD = {

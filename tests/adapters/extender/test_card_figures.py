@@ -32,7 +32,7 @@ def samples(families: Iterable[Metric]) -> Samples:
 
 def test_figures_are_of_the_cards_that_there_are_and_of_those_in_use() -> None:
     cluster = a_cluster(a_vgpu_node("n0", "a", "b memory=1000"), a_gpu_node("old", 2, 1000))
-    cluster.sharing = Sharing(frozenset({"vgpu"}))
+    cluster.devices.sharing = Sharing(frozenset({"vgpu"}))
     uid = PodUid("p")
     cluster.set_pod(a_card_pod(uid, vgpu(1, 2000, cores=30), vgpu(1, 3000)))
     cluster.assume(uid, "n0", cluster.choose_cards(uid, "n0"))

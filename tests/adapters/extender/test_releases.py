@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pumice.core.ids import JobKey, PodUid
+from pumice.core.room import lacking
 from tests.adapters.extender.world import GANG, World, a_group, a_node, a_pod
 
 REPLICA_SET = {
@@ -226,7 +227,7 @@ def test_a_patch_that_failed_leaves_the_pod_held_without_a_plan() -> None:
     failed(RuntimeError("422"))
 
     assert world.states() == {"a": ("Held", "")}
-    assert world.model.cluster.fits(PodUid("a"), "n1") == []
+    assert lacking(world.model.cluster, PodUid("a"), "n1") == []
 
 
 def test_a_pod_whose_gate_was_taken_off_meanwhile_is_planned_by_nomination() -> None:

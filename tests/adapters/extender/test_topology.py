@@ -15,6 +15,7 @@ from pumice.core.api.scheduling import PodGroup
 from pumice.core.api.topology import HyperNode
 from pumice.core.ids import PodUid
 from pumice.core.ledger import Arm
+from pumice.core.room import straying
 from pumice.kube.resources import HYPERNODES, POD_GROUPS, PODS
 from tests.adapters.extender.bed import Bed
 from tests.adapters.extender.world import World, a_node, a_pod
@@ -89,8 +90,8 @@ async def test_a_nominated_pod_may_take_another_node_of_the_rack_and_none_outsid
 
     # What it was given is taken back, and it is planned anew; the other one waits for it.
     assert world.states() == {"x": ("Arrived", "a2")}
-    assert world.model.cluster.strays(PodUid("y"), "b2")
-    assert not world.model.cluster.strays(PodUid("y"), "a1")
+    assert straying(world.model.cluster, PodUid("y"), "b2")
+    assert not straying(world.model.cluster, PodUid("y"), "a1")
     near.cancel()
 
 

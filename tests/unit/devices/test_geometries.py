@@ -54,7 +54,7 @@ def test_what_cannot_be_used_is_told_with_its_place(text: str, why: str) -> None
 
 def test_cards_that_are_there_already_can_be_cut_from_then_on() -> None:
     cluster = a_cluster(a_vgpu_node("n", "c type=NVIDIA-NEW-96GB memory=98304 mode=mig", "d"))
-    cluster.sharing = Sharing(frozenset({"vgpu"}))
+    cluster.devices.sharing = Sharing(frozenset({"vgpu"}))
     uid, notes = PodUid("p"), {names.VGPU_MODE: "mig"}
     cluster.set_pod(a_card_pod(uid, vgpu(1, 30000), annotations=notes))
     assert cluster.choose_cards(uid, "n") is None

@@ -57,7 +57,7 @@ class World:
     chosen: dict[PodUid, tuple[str, Choice]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.cluster.sharing = Sharing(frozenset({"vgpu"}), "binpack")
+        self.cluster.devices.sharing = Sharing(frozenset({"vgpu"}), "binpack")
         for versions in NODES.values():
             self.show(versions[0])
 

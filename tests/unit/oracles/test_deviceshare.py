@@ -83,7 +83,7 @@ def test_spreading(
 ) -> None:
     node = a_vgpu_node("n", *(f"c{i} memory=16384 slots=4" for i in range(cards)))
     cluster = a_cluster(node)
-    cluster.sharing = Sharing(frozenset({"vgpu"}))
+    cluster.devices.sharing = Sharing(frozenset({"vgpu"}))
     got = []
     for i, group in enumerate(groups):
         notes = {names.VGPU_GROUP_POLICY: "spread"} if spread[i] else {}
@@ -123,7 +123,7 @@ def test_scores(policy: Policy, used: Use, want: float) -> None:
 def test_compute_alone_takes_whole_cards_of_any_size() -> None:
     sizes = ("c0 memory=30000", "c1 memory=20000", "c2 memory=30000")
     cluster = a_cluster(a_vgpu_node("n", *sizes))
-    cluster.sharing = Sharing(frozenset({"vgpu"}))
+    cluster.devices.sharing = Sharing(frozenset({"vgpu"}))
     cluster.set_pod(a_card_pod("p", vgpu(3, cores=100)))
 
     assert cluster.choose_cards(PodUid("p"), "n") is not None
@@ -142,7 +142,7 @@ EXCLUDED = [
 def test_exclusive_rules(labels: dict[str, str], want: set[int]) -> None:
     sharing = Sharing(frozenset({"vgpu"}), rules=RULES)
     cluster = a_cluster(a_vgpu_node("n", "c0", "c1", "c2", "c3"))
-    cluster.sharing = sharing
+    cluster.devices.sharing = sharing
     for card, held in enumerate(RULES):
         uid, named = PodUid(f"held{card}"), {names.USE_GPU_UUID: f"c{card}"}
         cluster.set_pod(a_card_pod(uid, vgpu(1, 1), labels=held, annotations=named))
