@@ -13,7 +13,7 @@ import ctypes
 
 from pumice.kube.clock import Clock
 
-PERIOD_S = 60.0
+PERIOD_S = 10.0
 
 
 def trim() -> bool:
@@ -26,7 +26,7 @@ def trim() -> bool:
 
 
 async def trim_regularly(clock: Clock) -> None:
-    """Give back what is free once a minute, until cancelled."""
+    """Give back what is free every ten seconds, until cancelled."""
     while True:
         await clock.sleep(PERIOD_S)
         await asyncio.to_thread(trim)
