@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from pumice.core.cluster import Cluster
 from pumice.core.conf import DEFAULT, Configuration
+from pumice.core.cycle import run_session
 from pumice.core.plan import Plan
 from pumice.core.recall import Former
-from pumice.core.session import run_session
 
 REPEAT = 3
 

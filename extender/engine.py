@@ -25,12 +25,12 @@ from extender.model import Model, Urgency
 from extender.releases import Releases
 from extender.statuses import Statuses
 from pumice.core.conf import Configuration
+from pumice.core.cycle import run_session
 from pumice.core.explain.picture import Picture
 from pumice.core.outside import Ask, nobody
 from pumice.core.plan import Plan
 from pumice.core.recall import Former
 from pumice.core.replay.answers import Listening
-from pumice.core.session import run_session
 from pumice.kube.clock import Clock
 
 log = logging.getLogger(__name__)

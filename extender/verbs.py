@@ -28,6 +28,7 @@ from extender.strangers import Strangers
 from pumice.core.api.core import Pod
 from pumice.core.conf import Configuration
 from pumice.core.ids import PodUid
+from pumice.core.kernels import only
 from pumice.core.ledger import Arm, Entry
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.snapshots import Snapshot
@@ -37,7 +38,6 @@ from pumice.core.prebinding import has_claims
 from pumice.core.readiness import is_ready, job_ready, needs_only_number
 from pumice.core.resources import Floats
 from pumice.core.session import Session
-from pumice.core.views import only
 from pumice.kube.clock import Clock
 
 NOT_ALLOWED = "not among the nodes that may be used"

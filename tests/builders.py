@@ -38,10 +38,11 @@ from pumice.core.api.scheduling import (
 from pumice.core.api.topology import HyperNode
 from pumice.core.cluster import Cluster
 from pumice.core.conf import FLAGS, Arguments, Configuration, PluginOption
+from pumice.core.cycle import run_session
 from pumice.core.ids import PodUid
 from pumice.core.outside import Ask, nobody
 from pumice.core.plan import Plan
-from pumice.core.session import Session, run_session
+from pumice.core.session import Session
 
 Amounts = Mapping[str, Quantity]
 _serial = itertools.count()

@@ -1,5 +1,5 @@
 """
-The catalogue of plugins and actions: names as they stand in the configuration -> what they do.
+The catalogue of plugins and actions: what they are, and by which names configurations know them.
 
 Built-in ones are imported when a configuration first names them. Others are added by whoever
 starts the process, from Python entry points.
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from pumice.core.conf import Arguments
-    from pumice.core.session import Action, Plugin
+    from pumice.core.session import Session
 
 _PLUGINS: Final = {
     "binpack": "Binpack",
@@ -53,7 +53,36 @@ _ACTIONS: Final = {
     "shuffle": "Shuffle",
 }
 
-PluginBuilder = Callable[["Arguments"], "Plugin"]
+
+class Plugin(Protocol):
+    """A policy. It registers its functions when a session opens and keeps no state after it."""
+
+    name: str
+
+    def on_session_open(self, ssn: Session) -> None:
+        """Register functions at the extension points of the session."""
+
+    def on_session_close(self, ssn: Session) -> None:
+        """Write down what the plugin has to say of the groups."""
+
+
+@runtime_checkable
+class Hierarchical(Protocol):
+    """A plugin that knows the flag `enableHierarchy`; it is set before the session opens."""
+
+    hierarchy: bool
+
+
+class Action(Protocol):
+    """One step of a cycle."""
+
+    name: str
+
+    def execute(self, ssn: Session) -> None:
+        """Change the session by the rules of the action."""
+
+
+PluginBuilder = Callable[["Arguments"], Plugin]
 _added: dict[str, PluginBuilder] = {}
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pumice.core.resources import CPU, EPSILON, MEMORY, Floats, Ints
+from pumice.core.resources import CPU, EPSILON, MEMORY, Bools, Floats, Ints
 
 Score = Callable[[Ints, Ints], Floats]
 """(columns (n,), numbers of copies (T,)) -> scores (n, T)."""
@@ -35,6 +35,15 @@ def copies_that_fit(room: Floats, req: Floats, rows: Sequence[int]) -> Floats:
             fit[room[row] <= -EPSILON] = 0.0
     fits: Floats = np.maximum(fit, 0.0)
     return fits
+
+
+def only(mask: Bools, within: Ints | None) -> Bools:
+    """Return the nodes of a mask that are among some columns; all of them where none are given."""
+    if within is None:
+        return mask
+    inside = np.zeros(mask.size, bool)
+    inside[within] = mask[within]
+    return inside
 
 
 def nodes_to_find(n: int, percentage: int, least: int = 100, least_percentage: int = 5) -> int:

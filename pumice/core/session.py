@@ -1,44 +1,31 @@
 """
-The session: one scheduling cycle over one snapshot.
+The session: the state of one scheduling cycle, and all that plugins and actions see of it.
 
-1. A workspace is made of the snapshot, and plugins register at the extension points.
-2. The configured actions run one after the other; each sees what the former ones changed.
-3. Closing writes down what became of each group, its pods and the queues.
-
-Jobs that `pumice.core.recall` knows to be refused again take no part in any of it.
-
-A session is a pure function of snapshot, configuration, time and id. The types of the functions
-that plugins register, batch by batch, stand in `pumice.core.extension`.
+Plugins register when it opens, actions change it one after the other, and what it comes to is
+its plan. The types of the functions that plugins register, batch by batch, stand in
+`pumice.core.extension`; how they are put to the vote, in `pumice.core.voting`.
 """
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property, partial, total_ordering
+from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Protocol, Self, runtime_checkable
+from typing import Self
 
-from pumice.core import voting
-from pumice.core.catalog import PluginBuilder, action_named, is_added, plugin_named
+from pumice.core.catalog import (
+    Hierarchical,
+    Plugin,
+    PluginBuilder,
+    action_named,
+    is_added,
+    plugin_named,
+)
 from pumice.core.closing import Closing
 from pumice.core.conf import Arguments, Configuration, PluginOption
 from pumice.core.domains import Domains
-from pumice.core.extension import (
-    Enqueueable,
-    Event,
-    EventHandler,
-    Evictable,
-    Gradients,
-    Point,
-    Points,
-    Purpose,
-    SortKey,
-    Vote,
-)
+from pumice.core.extension import Event, EventHandler, Gradients, Points, Purpose
 from pumice.core.findings import Findings
 from pumice.core.fitness import Trouble
 from pumice.core.guarding import Guard, describe
@@ -50,58 +37,20 @@ from pumice.core.model.peers import Peers
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.snapshots import Snapshot
 from pumice.core.model.tasks import Status, Task, TaskClass, task_order
+from pumice.core.orders import OrderKey, Reversed
 from pumice.core.outside import Ask, nobody
 from pumice.core.plan import Enqueue, GroupStatus, Plan, Reason
-from pumice.core.recall import Former, is_steady, recalled
+from pumice.core.recall import is_steady
 from pumice.core.resources import Floats, Ints
 from pumice.core.statement import Statement
 from pumice.core.views import Views
+from pumice.core.voting import Voting
 from pumice.core.workspace import workspace
 
-OrderKey = tuple[SortKey, ...]
 _UNDECIDED = Status.ALLOCATED | Status.PIPELINED
 
 
-@total_ordering
-@dataclass(frozen=True, slots=True)
-class Reversed:
-    """A sort key turned round: what comes first comes last."""
-
-    key: OrderKey
-
-    def __lt__(self, other: Reversed) -> bool:
-        return other.key < self.key
-
-
-class Plugin(Protocol):
-    """A policy. It registers its functions when a session opens and keeps no state after it."""
-
-    name: str
-
-    def on_session_open(self, ssn: Session) -> None:
-        """Register functions at the extension points of the session."""
-
-    def on_session_close(self, ssn: Session) -> None:
-        """Write down what the plugin has to say of the groups."""
-
-
-@runtime_checkable
-class Hierarchical(Protocol):
-    """A plugin that knows the flag `enableHierarchy`; it is set before the session opens."""
-
-    hierarchy: bool
-
-
-class Action(Protocol):
-    """One step of a cycle."""
-
-    name: str
-
-    def execute(self, ssn: Session) -> None:
-        """Change the session by the rules of the action."""
-
-
-class Session:
+class Session(Voting):
     """The state of one cycle. Everything that it changes is its own copy."""
 
     def __init__(
@@ -114,6 +63,7 @@ class Session:
         ask: Ask = nobody,
         recalled: Mapping[JobKey, GroupStatus] = MappingProxyType({}),
     ) -> None:
+        super().__init__(Points(), Findings())
         self.snapshot = snapshot
         self.conf = conf
         self.now = now
@@ -123,7 +73,6 @@ class Session:
         #: resource names by row
         self.names: tuple[str, ...] = snapshot.names
         self.queues: Mapping[str, QueueInfo] = snapshot.queues
-        self.points = Points()
         #: whether what is done for a job of one queue may change the places of other queues
         self.queues_move = False
         self.recalled = recalled
@@ -144,8 +93,7 @@ class Session:
         #: by name as configured, in the order in which they were opened
         self.plugins: list[tuple[str, Plugin]] = []
         self.views = Views(self.space, self.points, self.names, snapshot.avoided)
-        #: what is to be told when the session closes
-        self.findings = Findings(warnings=[*conf.warnings, *_faults(snapshot, ordered)])
+        self.findings.warnings += [*conf.warnings, *_faults(snapshot, ordered)]
 
     def __enter__(self) -> Self:
         """Open the session."""
@@ -299,75 +247,7 @@ class Session:
         keys = (key(queue, own) for key in self.points.victim_queue_order)
         return (*keys, Reversed(self.queue_key(queue)))
 
-    # Votes.
-
-    def is_valid(self, job: JobInfo) -> bool:
-        """Return whether the job is fit to be scheduled; write down why, where it is not."""
-        for check in self.points.job_valid.all:
-            fault = check(job)
-            if fault is not None:
-                trouble = self.trouble(job)
-                trouble.message, trouble.invalid = fault.message, fault.reason
-                return False
-        return True
-
-    def is_ready(self, job: JobInfo) -> bool:
-        """Return whether the job may start."""
-        return all(ready(job) for ready in self.points.job_ready.all)
-
-    def is_pipelined(self, job: JobInfo) -> bool:
-        """Return whether the job may start once what it waits for is free."""
-        return voting.accepted(self.points.job_pipelined.tiers, lambda fn: fn(job))
-
-    def is_sub_job_ready(self, job: JobInfo, sub_job: SubJob | None) -> bool:
-        """Return whether the sub-job may start; a job without policies is its own sub-job."""
-        if sub_job is None:
-            return self.is_ready(job)
-        return all(ready(job, sub_job) for ready in self.points.sub_job_ready)
-
-    def is_sub_job_pipelined(self, job: JobInfo, sub_job: SubJob | None) -> bool:
-        """Return whether the sub-job may start once what it waits for is free."""
-        if sub_job is None:
-            return self.is_pipelined(job)
-        return voting.accepted(self.points.sub_job_pipelined.tiers, lambda fn: fn(job, sub_job))
-
-    def is_starving(self, job: JobInfo) -> bool:
-        """Return whether the job may evict others."""
-        return voting.first_tier(self.points.job_starving.tiers, lambda fn: fn(job))
-
-    def is_overused(self, queue: QueueInfo) -> bool:
-        """Return whether the queue has had all that it may have."""
-        return any(overused(queue) for overused in self.points.overused.all)
-
-    def allocatable(self, queue: QueueInfo, cls: TaskClass, n: int) -> int:
-        """Return how many of `n` tasks of a class the queue may have, one after the other."""
-        for allocatable in self.points.allocatable.all:
-            n = min(n, allocatable(queue, cls, n))
-        return n
-
-    def simulate_allocatable(self, queue: QueueInfo, cls: TaskClass, n: int) -> int:
-        """Return the same while evictions are tried out."""
-        for allocatable in self.points.simulate_allocatable:
-            n = min(n, allocatable(queue, cls, n))
-        return n
-
-    def is_preemptive(self, queue: QueueInfo, tasks: Sequence[Task]) -> bool:
-        """Return whether the queue may take room from others for these tasks."""
-        return all(preemptive(queue, tasks) for preemptive in self.points.preemptive)
-
-    def is_enqueueable(self, job: JobInfo) -> bool:
-        """Return whether the group may be let into its queue; who refuses says why."""
-
-        def ask(enqueueable: Enqueueable) -> Vote:
-            vote, reason = enqueueable(job)
-            if vote is Vote.REJECT and reason is not None:
-                trouble = self.trouble(job)
-                trouble.message, trouble.by_queue = reason.message, True
-                trouble.detail, trouble.plugin = reason.detail, reason.plugin
-                trouble.numbers.update(reason.numbers)
-            return vote
-
-        return voting.accepted(self.points.job_enqueueable.tiers, ask)
+    # What plugins are told.
 
     def enqueue(self, job: JobInfo, reason: Reason) -> None:
         """Let a group into its queue."""
@@ -385,55 +265,6 @@ class Session:
         """Tell that a job found no room in its turn."""
         for told in self.points.unplaced:
             told(job)
-
-    def preemptable(self, preemptor: Task, candidates: Sequence[Task]) -> list[Task]:
-        """Return the tasks of the own queue that may go for `preemptor`."""
-        return self.agree(self.points.preemptable, preemptor, candidates).victims
-
-    def reclaimable(self, reclaimer: Task, candidates: Sequence[Task]) -> list[Task]:
-        """Return the tasks of other queues that may go for `reclaimer`."""
-        spare = self.beyond_due(reclaimer, candidates)
-        return self.agree(self.points.reclaimable, reclaimer, spare).victims
-
-    def beyond_due(self, reclaimer: Task, candidates: Sequence[Task]) -> Sequence[Task]:
-        """Return the tasks that their queues need not have, in the order given or a better one."""
-        for choose in self.points.beyond_due:
-            candidates, _ = choose(reclaimer, candidates)
-        return candidates
-
-    def agree(
-        self, point: Point[Evictable], asker: Task, candidates: Sequence[Task]
-    ) -> voting.Agreement:
-        """Return what may go for `asker` by the plugins of an extension point, and who says so."""
-        return voting.victims(point.tiers, lambda fn: fn(asker, candidates))
-
-    def unified_evictable(
-        self, action: str, job: JobInfo, candidates: Sequence[Task]
-    ) -> list[Task]:
-        """Return the tasks that may go for a whole gang."""
-        return self.agree_for_gang(action, job, candidates).victims
-
-    def agree_for_gang(
-        self, action: str, job: JobInfo, candidates: Sequence[Task]
-    ) -> voting.Agreement:
-        """Return the tasks that may go for a whole gang, and who says so."""
-        tiers = self.points.unified_evictable.tiers
-        return voting.victims(tiers, lambda fn: fn(action, job, candidates))
-
-    def victim_tasks(self, tasks: Sequence[Task]) -> list[Task]:
-        """Return the running tasks that should be somewhere else."""
-        return self.misplaced(tasks).victims
-
-    def misplaced(self, tasks: Sequence[Task]) -> voting.Agreement:
-        """Return the running tasks that should be somewhere else and may go, and who says so."""
-        named = voting.union_of_first(self.points.victim_tasks.tiers, lambda fn: fn(tasks))
-        for allowed in self.points.victim_limits:
-            named = replace(named, victims=list(allowed(named.victims)))
-        return named
-
-    def target_job(self, jobs: Sequence[JobInfo]) -> JobInfo | None:
-        """Return the job to reserve for, by the first plugin that has a say."""
-        return next((choose(jobs) for choose in self.points.target_job), None)
 
     def reserve_nodes(self) -> None:
         """Let plugins lock nodes for the target job."""
@@ -534,55 +365,3 @@ def _faults(snapshot: Snapshot, jobs: Iterable[JobInfo]) -> Iterator[str]:
         for remark in (*job.terms.remarks, job.terms.fault):
             if remark:
                 yield f"podgroup {job.key}: {remark}"
-
-
-def run_session(
-    snapshot: Snapshot,
-    conf: Configuration,
-    now: float,
-    session_id: str,
-    *,
-    ask: Ask = nobody,
-    former: Former | None = None,
-) -> Plan:
-    """
-    Run one cycle and return its plan. Pure: same arguments and answers, same plan.
-
-    With the `former` cycle at hand it takes less time; the plan is the same without.
-    """
-    with _collector_paused():
-        known = recalled(former, snapshot, conf)
-        if known:
-            with Session(snapshot, conf, now, session_id, ask=ask, recalled=known) as ssn:
-                plan = _run(ssn)
-            if plan.steady:
-                return plan
-        with Session(snapshot, conf, now, session_id, ask=ask) as ssn:
-            return _run(ssn)
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """
-    Keep the garbage collector from running.
-
-    A session makes many objects and leaves no cycles behind once it has ended; looking for some in
-    the middle of a large one takes as long as the session itself.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _run(ssn: Session) -> Plan:
-    for name in ssn.conf.actions:
-        build = action_named(name)
-        if build is None:
-            ssn.findings.warnings.append(f"action {name} is not available, it is left out")
-            continue
-        build().execute(ssn)
-    return ssn.close()

@@ -26,11 +26,11 @@ from pumice.core.api.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
+from pumice.core.class_views import ClassView
 from pumice.core.cluster import Cluster
 from pumice.core.conf import Configuration, PluginOption
 from pumice.core.ids import PodUid
 from pumice.core.session import Session
-from pumice.core.views import ClassView
 from pumice.local.api import Api, Object
 from pumice.local.controlplane import ControlPlane
 from pumice.local.install import collection_of

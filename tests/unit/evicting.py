@@ -9,9 +9,9 @@ import msgspec
 from pumice.core.api.core import Pod, PodSpec, PodStatus
 from pumice.core.cluster import Cluster
 from pumice.core.conf import Configuration
+from pumice.core.cycle import run_session
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.plan import Plan
-from pumice.core.session import run_session
 from tests.builders import Thing, a_cluster, show
 
 replace = msgspec.structs.replace

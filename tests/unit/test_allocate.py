@@ -13,9 +13,9 @@ from pumice.core.actions.allocate import Allocate
 from pumice.core.api.core import Affinity, PodSpec, TopologySpreadConstraint
 from pumice.core.api.scheduling import SubGroupPolicy
 from pumice.core.conf import Configuration
+from pumice.core.cycle import run_session
 from pumice.core.ids import JobKey
 from pumice.core.model.tasks import Status
-from pumice.core.session import run_session
 from tests.builders import (
     Thing,
     a_cluster,

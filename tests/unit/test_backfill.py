@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from pumice.core.conf import Configuration
-from pumice.core.session import run_session
+from pumice.core.cycle import run_session
 from tests.builders import (
     Thing,
     a_cluster,

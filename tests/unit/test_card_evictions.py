@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pumice.core.conf import Configuration
+from pumice.core.cycle import run_session
 from pumice.core.ids import PodUid
 from pumice.core.plan import Plan
-from pumice.core.session import run_session
 from tests.builders import a_cluster, a_conf, a_group, a_plugin, a_priority_class, a_queue
 from tests.devices import a_card_pod, a_vgpu_node, vgpu
 from tests.unit.test_deviceshare import cards, on

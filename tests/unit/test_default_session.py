@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumice.core.conf import DEFAULT
-from pumice.core.session import run_session
+from pumice.core.cycle import run_session
 from tests.builders import Thing, a_cluster, a_job, a_plan, nodes, phases, placements, waits
 
 WORLD: list[Iterable[Thing]] = [

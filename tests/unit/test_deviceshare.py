@@ -12,13 +12,13 @@ from pumice.core import names
 from pumice.core.api.core import Node, Pod
 from pumice.core.api.scheduling import PodGroup
 from pumice.core.conf import Configuration, ConfigurationError, parse
+from pumice.core.cycle import run_session
 from pumice.core.devices.asks import asks_of
 from pumice.core.devices.choosing import choose
 from pumice.core.devices.sharing import Sharing
 from pumice.core.ids import PodUid
 from pumice.core.plan import Plan
 from pumice.core.room import lacking
-from pumice.core.session import run_session
 from tests.builders import (
     a_cluster,
     a_conf,

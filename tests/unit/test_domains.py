@@ -15,10 +15,11 @@ from pumice.core.api.scheduling import NetworkTopology, PodGroup, SubGroupPolicy
 from pumice.core.api.topology import HyperNode
 from pumice.core.cluster import Cluster
 from pumice.core.conf import Configuration
+from pumice.core.cycle import run_session
 from pumice.core.domains import Domains
 from pumice.core.model.tasks import Status
 from pumice.core.resources import minus
-from pumice.core.session import Session, run_session
+from pumice.core.session import Session
 from tests.builders import (
     SOFT,
     Thing,

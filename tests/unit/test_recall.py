@@ -15,12 +15,13 @@ from pumice.core.api.core import PodCondition, SchedulingGate
 from pumice.core.api.scheduling import PodGroupCondition, PodGroupPhase
 from pumice.core.cluster import Cluster
 from pumice.core.conf import DEFAULT, Arguments, Configuration
+from pumice.core.cycle import run_session
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.snapshots import Snapshot
 from pumice.core.plan import Plan
 from pumice.core.recall import Former, recalled
 from pumice.core.replay.record import encode_plan
-from pumice.core.session import Session, run_session
+from pumice.core.session import Session
 from tests.builders import (
     Thing,
     a_cluster,

@@ -23,6 +23,7 @@ from pumice.core.api.limits import (
 from pumice.core.api.meta import LabelSelector, ObjectMeta
 from pumice.core.cluster import Cluster
 from pumice.core.conf import Configuration, parse
+from pumice.core.cycle import run_session
 from pumice.core.devices.sharing import Sharing
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.inputs import Load
@@ -32,7 +33,6 @@ from pumice.core.replay.answers import Exchange, Listening, Memory
 from pumice.core.replay.differences import differences
 from pumice.core.replay.record import RecordError, read, record, snapshot_of
 from pumice.core.replay.run import rerun
-from pumice.core.session import run_session
 from tests.builders import (
     a_cluster,
     a_group,

@@ -15,6 +15,7 @@ from pumice.core.api.core import Pod
 from pumice.core.api.scheduling import PodGroup
 from pumice.core.cluster import Cluster
 from pumice.core.conf import Configuration
+from pumice.core.cycle import run_session
 from pumice.core.explain.sentences import explained, fresh_condition
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.model.inputs import Reservation
@@ -23,7 +24,6 @@ from pumice.core.plugins.reservation.plugin import KEPT
 from pumice.core.replay.record import read, record
 from pumice.core.replay.run import rerun
 from pumice.core.run_times import GRACE_S, NEVER, end_of, run_time
-from pumice.core.session import run_session
 from pumice.core.timestamps import stamp
 from tests.builders import (
     a_cluster,

@@ -9,7 +9,7 @@ import pytest
 
 from pumice.core.catalog import plugin_names
 from pumice.core.conf import DEFAULT, Configuration
-from pumice.core.session import run_session
+from pumice.core.cycle import run_session
 from tests.builders import (
     Thing,
     a_cluster,

@@ -10,6 +10,7 @@ import pytest
 
 from pumice.core import catalog
 from pumice.core.conf import Arguments
+from pumice.core.cycle import run_session
 from pumice.core.extension import (
     BatchNodeOrder,
     Code,
@@ -23,7 +24,7 @@ from pumice.core.model.jobs import SubJob
 from pumice.core.model.tasks import Task
 from pumice.core.plan import Plan
 from pumice.core.resources import Floats, Ints
-from pumice.core.session import Session, run_session
+from pumice.core.session import Session
 from tests.builders import (
     ALL_FLAGS,
     a_cluster,

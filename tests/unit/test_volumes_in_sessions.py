@@ -15,10 +15,10 @@ from pumice.core.api.core import Node, Pod
 from pumice.core.api.scheduling import PodGroup
 from pumice.core.cluster import Cluster
 from pumice.core.conf import Configuration
+from pumice.core.cycle import run_session
 from pumice.core.ids import PodUid
 from pumice.core.model.storage import Stored
 from pumice.core.plan import Plan
-from pumice.core.session import run_session
 from tests.builders import (
     a_cluster,
     a_conf,

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from pumice.core.actions.victims import Evictor
+from pumice.core.class_views import ClassView
 from pumice.core.conf import Arguments
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.tasks import Task
 from pumice.core.resources import Ints
 from pumice.core.statement import Operation, Statement
-from pumice.core.views import ClassView
 
 SHIFT = 2**31
 Cost = tuple[float, ...]

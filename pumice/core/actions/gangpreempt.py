@@ -17,7 +17,8 @@ from pumice.core.actions.turns import Turns
 from pumice.core.actions.victims import claims_held, starving
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import PREEMPTABLE_STATUSES, Task
-from pumice.core.session import OrderKey, Reversed, Session
+from pumice.core.orders import OrderKey, Reversed
+from pumice.core.session import Session
 
 NAME = "gangpreempt"
 

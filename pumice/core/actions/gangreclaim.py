@@ -22,7 +22,8 @@ from pumice.core.actions.victims import claims_held, starving
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.tasks import Status, Task
-from pumice.core.session import OrderKey, Session
+from pumice.core.orders import OrderKey
+from pumice.core.session import Session
 from pumice.core.statement import Statement
 
 NAME = "gangreclaim"

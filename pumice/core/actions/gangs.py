@@ -26,9 +26,10 @@ from pumice.core.model.hypernodes import TOP
 from pumice.core.model.jobs import JobInfo, SubJob
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.tasks import Task, is_preemptable
+from pumice.core.orders import OrderKey
 from pumice.core.plan import Reason
 from pumice.core.resources import PODS, Floats, Ints, fits, pad
-from pumice.core.session import OrderKey, Session
+from pumice.core.session import Session
 from pumice.core.statement import Statement
 from pumice.core.voting import Agreement
 

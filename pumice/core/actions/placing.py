@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pumice.core.class_views import ClassView
 from pumice.core.fitness import FitErrors, Limit
 from pumice.core.model.jobs import JobInfo, SubJob
 from pumice.core.model.queues import QueueInfo
@@ -23,7 +24,6 @@ from pumice.core.readiness import worth_continuing
 from pumice.core.resources import Ints
 from pumice.core.session import Session
 from pumice.core.statement import Statement
-from pumice.core.views import ClassView
 
 
 @dataclass(slots=True)

@@ -15,7 +15,8 @@ from itertools import count
 
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.queues import QueueInfo
-from pumice.core.session import OrderKey, Session
+from pumice.core.orders import OrderKey
+from pumice.core.session import Session
 
 Row = tuple[OrderKey, int, JobInfo]
 

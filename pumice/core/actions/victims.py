@@ -24,8 +24,9 @@ import numpy as np
 
 from pumice.core.actions.reprieves import let_stay
 from pumice.core.actions.rivals import Rivals, nobody, queue_of
+from pumice.core.class_views import ClassView
 from pumice.core.extension import Evictable, Point
-from pumice.core.kernels import copies_that_fit
+from pumice.core.kernels import copies_that_fit, only
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.tasks import Status, Task
@@ -33,7 +34,6 @@ from pumice.core.plan import Reason
 from pumice.core.resources import PODS, Floats, Ints, pad
 from pumice.core.session import Session
 from pumice.core.statement import Statement
-from pumice.core.views import ClassView, only
 from pumice.core.voting import Agreement
 
 Kind = tuple[object, ...]

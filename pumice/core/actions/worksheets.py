@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from pumice.core.model.jobs import JobInfo, SubJob
 from pumice.core.model.tasks import Status, Task
-from pumice.core.session import OrderKey, Session
+from pumice.core.orders import OrderKey
+from pumice.core.session import Session
 
 Row = tuple[tuple[bool, OrderKey], SubJob, deque[Task]]
 

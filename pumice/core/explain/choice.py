@@ -15,11 +15,13 @@ import msgspec
 import numpy as np
 
 from pumice.core.api.core import NodeSelectorTerm, Pod
+from pumice.core.class_views import ClassView
 from pumice.core.conf import Configuration
 from pumice.core.explain import words
 from pumice.core.explain.answers import Choice, NodeVerdict, Refused
 from pumice.core.explain.picture import Picture
 from pumice.core.extension import Code, Refusal
+from pumice.core.kernels import only
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.signatures import Signature
 from pumice.core.model.tasks import Task, TaskClass, TaskClasses
@@ -28,7 +30,6 @@ from pumice.core.requests import pod_requests
 from pumice.core.resources import EPSILON, PODS, as_text
 from pumice.core.session import Session
 from pumice.core.steering import pinned_node
-from pumice.core.views import ClassView, only
 
 
 def choose(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pumice.core.conf import Configuration, parse
+from pumice.core.cycle import run_session
 from pumice.core.replay.answers import Memory
 from pumice.core.replay.record import Record, encode_plan, snapshot_of
-from pumice.core.session import run_session
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ import pytest
 
 from extender.logbook import SUFFIX, Entry, Logbook
 from pumice.core.conf import DEFAULT
+from pumice.core.cycle import run_session
 from pumice.core.replay.record import Record, read
 from pumice.core.replay.run import rerun
-from pumice.core.session import run_session
 from tests.adapters.extender.bed import Bed
 from tests.adapters.extender.pages import Pages
 from tests.builders import a_cluster, a_job, a_node

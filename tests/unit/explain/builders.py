@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumice.core.conf import Configuration
+from pumice.core.cycle import run_session
 from pumice.core.explain.answers import Explanation
 from pumice.core.explain.groups import explain_group
 from pumice.core.explain.picture import Picture, Progress
 from pumice.core.ids import JobKey
 from pumice.core.plan import Reason
-from pumice.core.session import run_session
 from tests.builders import Thing, a_cluster, a_conf
 
 ROOM = a_conf("enqueue allocate backfill", ["priority", "gang"], ["predicates", "binpack"])

@@ -12,13 +12,13 @@ import pytest
 
 from pumice.core.api.core import Pod, PodSpec, Taint
 from pumice.core.conf import Configuration
+from pumice.core.cycle import run_session
 from pumice.core.explain.answers import Choice, Explanation, Nack, NodeVerdict, Refused, State
 from pumice.core.explain.choice import choose, class_of, unpinned
 from pumice.core.explain.picture import Picture, Progress
 from pumice.core.explain.pods import Standing, explain_pod, with_choice, with_decision
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Arm
-from pumice.core.session import run_session
 from pumice.core.steering import pin_patch
 from tests.adapters.extender.world import merged
 from tests.builders import Thing, a_cluster, a_group, a_job, a_node, a_pod, a_session, nodes

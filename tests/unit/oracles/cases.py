@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pumice.core.api.core import Pod, PodSpec
 from pumice.core.api.scheduling import PodGroup, PodGroupPhase
 from pumice.core.conf import Configuration
+from pumice.core.cycle import run_session
 from pumice.core.ids import JobKey
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import Status
-from pumice.core.session import run_session
 from tests.builders import Thing, a_cluster, a_group, a_pod, phases, placements
 from tests.builders import a_job as a_job_of_age
 

@@ -11,8 +11,8 @@ import pytest
 
 from pumice.core.api.scheduling import Queue
 from pumice.core.conf import PluginOption
+from pumice.core.cycle import run_session
 from pumice.core.names import HIERARCHY, HIERARCHY_WEIGHTS
-from pumice.core.session import run_session
 from tests.builders import Thing, a_cluster, a_conf, a_plugin, a_queue, a_session, nodes, placements
 from tests.unit.oracles.cases import World, a_job
 from tests.unit.oracles.evictions import Case as Eviction

@@ -12,8 +12,9 @@ from pumice.core.api.limits import PodDisruptionBudget, PodDisruptionBudgetSpec
 from pumice.core.api.meta import LabelSelector, ObjectMeta
 from pumice.core.api.scheduling import PodGroup
 from pumice.core.conf import Arguments
+from pumice.core.cycle import run_session
 from pumice.core.model.tasks import Task
-from pumice.core.session import Session, run_session
+from pumice.core.session import Session
 from tests.builders import a_cluster, a_conf, a_group, a_plan, a_plugin, a_pod, nodes
 
 NODES = nodes(n1="4 8Gi", n2="4 8Gi")
