@@ -92,6 +92,8 @@ class Session(Voting):
         self.active = [job for job in self.unsettled if job.key not in recalled]
         #: by name as configured, in the order in which they were opened
         self.plugins: list[tuple[str, Plugin]] = []
+        #: how the plugin that was opened last listens
+        self._listening: list[EventHandler] = []
         self.views = Views(self.space, self.points, self.names, snapshot.avoided)
         self.findings.warnings += [*conf.warnings, *_faults(snapshot, ordered)]
 
@@ -118,6 +120,7 @@ class Session(Voting):
         self.points.arrange(self.conf.tiers)
 
     def _open(self, option: PluginOption, build: PluginBuilder) -> None:
+        self._listening = []
         plugin = build(option.arguments)
         if option.has("enableHierarchy"):
             if isinstance(plugin, Hierarchical):
@@ -130,19 +133,20 @@ class Session(Voting):
 
     def _open_guarded(self, option: PluginOption, build: PluginBuilder) -> None:
         """Open a third-party plugin; one that does not open takes no part in this session."""
-        handlers, had_peers = len(self.space.handlers), "peers" in self.__dict__
         try:
             self._open(option, build)
         except Exception as error:
             self._failed(option.name, "on_session_open", error)
             self.points.withdraw(option.name)
-            del self.space.handlers[handlers:]
-            if not had_peers:
-                self.__dict__.pop("peers", None)
+            for handler in self._listening:
+                self.space.handlers.remove(handler)
             return
         guard = Guard(option.name, len(self.nodes), partial(self._failed, option.name))
         guard.points(self.points)
-        self.space.handlers[handlers:] = map(guard.handler, self.space.handlers[handlers:])
+        self.space.handlers[:] = [
+            guard.handler(handler) if handler in self._listening else handler
+            for handler in self.space.handlers
+        ]
 
     def _failed(self, plugin: str, where: str, error: Exception) -> None:
         """Take note of what a plugin raised; tell of it once for each extension point."""
@@ -185,11 +189,13 @@ class Session(Voting):
         def place(event: Event, times: int) -> None:
             peers.place(event.cls.signature.presence, event.nodes, times)
 
-        self.listen(EventHandler(lambda event: place(event, 1), lambda event: place(event, -1)))
+        handler = EventHandler(lambda event: place(event, 1), lambda event: place(event, -1))
+        self.space.handlers.append(handler)
         return peers
 
     def listen(self, handler: EventHandler) -> None:
         """Tell a plugin of placements and of what is taken away again."""
+        self._listening.append(handler)
         self.space.handlers.append(handler)
 
     def is_due(self, plugin: str, period_s: float, *, at_once: bool = True) -> bool:

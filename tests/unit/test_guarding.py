@@ -27,6 +27,7 @@ from pumice.core.plan import Plan
 from pumice.core.session import Session
 from tests.builders import (
     Thing,
+    a_cluster,
     a_conf,
     a_group,
     a_job,
@@ -34,6 +35,7 @@ from tests.builders import (
     a_plan,
     a_pod,
     a_queue,
+    a_session,
     placements,
     waits,
 )
@@ -227,6 +229,21 @@ def test_a_plugin_that_does_not_open_takes_no_part() -> None:
     plan = plan_with(Acme(register), two_jobs())
     assert (placements(plan), heard) == (BOTH, [])
     assert any("on_session_open: RuntimeError: no licence" in w for w in plan.warnings)
+
+
+@pytest.mark.parametrize("opens", [True, False], ids=["it opens", "it does not open"])
+def test_what_a_session_keeps_up_to_date_for_a_plugin_stays_its_own(opens: bool) -> None:
+    kept: list[object] = []
+
+    def register(ssn: Session) -> None:
+        kept.extend([ssn.peers, ssn.domains, *ssn.space.handlers])
+        ssn.listen(EventHandler(fails, fails))
+        assert opens
+
+    with installed(Acme(register)):
+        ssn = a_session(a_conf("allocate", [NAME]), a_cluster(two_jobs()))
+        assert [ssn.peers, ssn.domains, *ssn.space.handlers[:2]] == kept
+        assert len(ssn.space.handlers) == 2 + opens
 
 
 def test_a_plugin_that_does_not_close_loses_its_last_word_alone() -> None:
