@@ -18,7 +18,7 @@ kube-scheduler finds none: a pod that is not pinned it tries everywhere, and goe
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from extender.answers import REPLACED
@@ -29,7 +29,7 @@ from pumice.core.ids import JobKey, PodUid
 from pumice.core.ledger import Entry, State
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import Status
-from pumice.core.prebinding import BINDING_S, is_begun
+from pumice.core.prebinding import BINDING_S, Progress
 from pumice.core.readiness import job_ready
 
 REFUSED_S = 3.0
@@ -71,8 +71,13 @@ class Nacks:
         entries = self.model.ledger.in_flight_entries()
         released = [e for e in entries if e.state is State.RELEASED and not e.leaving]
         newest_arrival = max((e.since for e in entries if e.state is State.ARRIVED), default=0.0)
-        doubtful = {entry.uid for entry in released if self._is_doubtful(entry, now)}
+        unwanted = [e for e in released if e.doubtful or e.refused_since is not None]
+        begun = self._begun(unwanted, now)
+        # kube-scheduler has no node for these, whatever stands on them of old.
+        doubtful = {entry.uid for entry in unwanted if entry.doubtful} - begun
         for entry in released:
+            if entry.uid in begun and entry.refused_since is not None:
+                continue
             if self._is_refused(entry, now, newest_arrival, doubtful):
                 self._nack(entry, now)
         waiting = {gang.job for gang in (*self.releases.waiting, *self.releases.underway)}
@@ -85,8 +90,7 @@ class Nacks:
     ) -> bool:
         if entry.refused_since is not None:
             rests = entry.loose or entry.verdict[0] == ERROR
-            lasted = now - entry.refused_since >= (RESTS_S if rests else REFUSED_S)
-            return lasted and not self._is_begun(entry, now)
+            return now - entry.refused_since >= (RESTS_S if rests else REFUSED_S)
         if entry.gated or entry.expected:
             return False
         if entry.uid in doubtful:
@@ -95,16 +99,16 @@ class Nacks:
         patience = BINDING_S if pod is not None and self.model.claims(pod) else SILENT_S
         return now - entry.since >= patience and newest_arrival > entry.since
 
-    def _is_doubtful(self, entry: Entry, now: float) -> bool:
-        """Tell whether kube-scheduler has no node for a pod, whatever stands on it of old."""
-        return entry.doubtful and not self._is_begun(entry, now)
-
-    def _is_begun(self, entry: Entry, now: float) -> bool:
-        """Tell whether kube-scheduler is at a pod's volumes, and not for longer than it may."""
-        pod = self.model.pending.get(entry.uid)
-        if pod is None or now - entry.since >= BINDING_S:
-            return False
-        return is_begun(pod, self.model.cluster.inputs.storage)
+    def _begun(self, entries: Iterable[Entry], now: float) -> set[PodUid]:
+        """Return the pods at whose volumes kube-scheduler is, and not for longer than it may."""
+        progress = Progress(self.model.cluster.inputs.storage)
+        return {
+            entry.uid
+            for entry in entries
+            if (pod := self.model.pending.get(entry.uid)) is not None
+            and now - entry.since < BINDING_S
+            and progress.is_begun(pod)
+        }
 
     def _nack(self, entry: Entry, now: float) -> None:
         reason, message = entry.verdict

@@ -13,6 +13,7 @@ where the claim is by then.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Final
 
 from pumice.core.api.core import Pod
@@ -40,18 +41,28 @@ def has_claims(pod: Pod) -> bool:
     return bool(mounts(pod) or pod.spec.resource_claims)
 
 
-def is_begun(pod: Pod, storage: Storage) -> bool:
-    """
-    Return whether kube-scheduler has begun to settle some of the pod's volumes.
+class Progress:
+    """What kube-scheduler has begun to settle, by one look at all volumes for however many pods."""
 
-    It says so on the claim where the volume is to be made, and on the volume where there is one.
-    """
-    delayed = _claims(pod, storage).delayed
-    if any(SELECTED in (claim.metadata.annotations or {}) for claim in delayed):
-        return True
-    keys = {claim.metadata.key for claim in delayed}
-    kept = (v.spec.claim_ref for v in storage.volumes.values() if keys and v.spec.claim_ref)
-    return any(f"{claim.namespace}/{claim.name}" in keys for claim in kept)
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def is_begun(self, pod: Pod) -> bool:
+        """
+        Return whether it has begun with some of the pod's volumes.
+
+        It says so on the claim where the volume is to be made, or on the volume there is for it.
+        """
+        delayed = _claims(pod, self._storage).delayed
+        if any(SELECTED in (claim.metadata.annotations or {}) for claim in delayed):
+            return True
+        return any(claim.metadata.key in self._kept for claim in delayed)
+
+    @cached_property
+    def _kept(self) -> frozenset[str]:
+        """The claims, as `namespace/name`, for which volumes are kept."""
+        kept = (volume.spec.claim_ref for volume in self._storage.volumes.values())
+        return frozenset(f"{claim.namespace}/{claim.name}" for claim in kept if claim)
 
 
 def reaches(node: str, labels: Mapping[str, str], pod: Pod, storage: Storage) -> bool:

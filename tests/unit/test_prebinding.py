@@ -11,7 +11,7 @@ import pytest
 from pumice.core.api.core import Pod
 from pumice.core.cluster import Cluster
 from pumice.core.model.storage import Storage, Stored
-from pumice.core.prebinding import has_claims, is_begun, reaches, unsettled
+from pumice.core.prebinding import Progress, has_claims, reaches, unsettled
 from tests.volumes import HOST, SELECTED, a_claim, a_class, a_volume, store
 
 
@@ -87,7 +87,7 @@ BEGUN: dict[str, tuple[list[Stored], bool]] = {
 
 @pytest.mark.parametrize(("things", "want"), BEGUN.values(), ids=BEGUN.keys())
 def test_whether_a_volume_is_being_bound(things: list[Stored], want: bool) -> None:
-    assert is_begun(a_pod(volumes=[DATA]), storage(*things)) is want
+    assert Progress(storage(*things)).is_begun(a_pod(volumes=[DATA])) is want
 
 
 REACHED: dict[str, tuple[Sequence[Stored], bool]] = {
