@@ -147,8 +147,25 @@ class JobController:
         if not key or not self._started:
             return
         old = event.old if isinstance(event, Updated) else None
+        self._follow(key, old, event.obj)
         peers = self._caches.pods_by_owner.get(m.owner_uid(event.obj.metadata)).values()
         self._ask(key, events.pod_changed(old, event.obj, self.view.job(key), peers))
+
+    def _follow(self, key: str, old: Pod | None, pod: Pod) -> None:
+        """Note whether kubelets take a pod; one that is refused in a row waits in between."""
+        name, desk = pod.metadata.name, self.desks.get(key)
+        if desk is None or (old is not None and m.phase_of(old) == m.phase_of(pod)):
+            return
+        if m.phase_of(pod) == "Running":
+            desk.turned_away.pop(name, None)
+        elif m.is_refused(pod) and (wait := desk.turn_away(name, self._clock.monotonic())):
+            times, after = desk.turned_away[name], durations.duration(wait)
+            text = (
+                f"Pod {name} was refused by its node {times} times in a row: "
+                f"{pod.status.reason}; another one is made after {after}"
+            )
+            if job := self.view.job(key):
+                self._tell(job, t.RecordEvent("Warning", "FailedCreate", text))
 
     def _on_group(self, event: Event[PodGroup, PodGroup]) -> None:
         if isinstance(event, Deleted):
@@ -200,10 +217,14 @@ class JobController:
             self.desks.pop(key, None)
             return
         due, desk.delayed = delays.due(desk.delayed, self._clock.monotonic())
-        desk.inbox |= dict.fromkeys(due)
+        desk.inbox |= dict.fromkeys(r for r in due if not self._is_pointless(key, r))
         await self._clear(key, desk)
         if self.desks.get(key) is desk and (next_due := desk.next_due()) is not None:
             self.queue.add_after(key, max(next_due - self._clock.monotonic(), 0.001))
+
+    def _is_pointless(self, key: str, request: t.Request) -> bool:
+        namespace, _, _ = key.partition("/")
+        return delays.is_pointless(request, self._caches.pods.get(f"{namespace}/{request.pod}"))
 
     async def _clear(self, key: str, desk: Desk) -> None:
         """Work until the desk is empty or something failed; orders first, one sync at the end."""

@@ -16,9 +16,14 @@ from typing import Final
 
 from pumice.core.jobs import delays
 from pumice.core.jobs import types as t
+from pumice.kube.retry import wait_s
 
 QUIET_S: Final = 0.4
 """How long a write of mere counters waits for more of them."""
+AT_ONCE: Final = 3
+"""As many times in a row a pod that a kubelet refuses is made again at once."""
+TURNED_AWAY_S: Final = (1.0, 60.0)
+"""Shortest and longest wait after that."""
 
 
 @dataclass(slots=True)
@@ -41,6 +46,8 @@ class Desk:
     #: pods that the API server refused, and when they are tried again (monotonic)
     refused: frozenset[str] = frozenset()
     refused_until: float = 0.0
+    #: pods that kubelets refused -> how often in a row, under the same name
+    turned_away: dict[str, int] = field(default_factory=dict)
     #: lengths of the series of refusals, of failures that do not count, of names taken
     refusals: int = 0
     outages: int = 0
@@ -56,6 +63,18 @@ class Desk:
     def held(self, now: float) -> frozenset[str]:
         """Return the names of the pods that are not to be made yet."""
         return self.refused if now < self.refused_until else frozenset()
+
+    def turn_away(self, pod: str, now: float) -> float:
+        """Count a refusal by a kubelet; return for how long no pod is made under that name."""
+        times = self.turned_away[pod] = self.turned_away.get(pod, 0) + 1
+        if times <= AT_ONCE:
+            return 0.0
+        wait = wait_s(times - AT_ONCE - 1, base_s=TURNED_AWAY_S[0], cap_s=TURNED_AWAY_S[1])
+        self.refused, self.refused_until = (
+            self.held(now) | {pod},
+            max(self.refused_until, now + wait),
+        )
+        return wait
 
     def is_done(self, decision: t.Decision) -> None:
         """Take an order for done, and with it those that it makes pointless."""

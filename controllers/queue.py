@@ -150,6 +150,9 @@ class QueueController:
         log.info("command %s: %s of queue %s", key, command.action, command.target.name)
         match command.action:
             case "OpenQueue" | "CloseQueue" as action:
+                # Whoever says the opposite has changed his mind.
+                opposite: t.Action = "CloseQueue" if action == "OpenQueue" else "OpenQueue"
+                self._orders.get(command.target.name, {}).pop(opposite, None)
                 self._order(command.target.name, action)
             case _:
                 self._order(command.target.name, t.SYNC)
@@ -162,7 +165,9 @@ class QueueController:
 
     async def _work(self, name: str) -> None:
         """Carry out what was ordered, or see what follows from what is there."""
-        orders: Sequence[t.Action] = list(self._orders.pop(name, {})) or [t.SYNC]
+        # What follows from what is there comes last: it may fail for as long as it likes.
+        orders: list[t.Action] = list(self._orders.pop(name, {})) or [t.SYNC]
+        orders.sort(key=lambda order: order == t.SYNC)
         for done, action in enumerate(orders):
             try:
                 await self._act(name, action)
@@ -251,7 +256,7 @@ class QueueController:
         self._caches.queues.observe(queue)
 
     def _failed(self, name: str, left: Sequence[t.Action], error: Exception) -> None:
-        """Try again later; after many times say so, and leave it."""
+        """Try again later; after many times say so, and go on without it."""
         self._failures[name] += 1
         failures = self._failures[name]
         log.warning("queue %s: %s: %s", name, left[0], error)
@@ -261,6 +266,8 @@ class QueueController:
             meta = queue.metadata if queue else ObjectMeta(name=name)
             message = f"{left[0]} queue failed for {error}"
             self._record(meta, t.RecordEvent("Warning", left[0], message))
+            for action in left[1:]:
+                self._order(name, action)
             return
         self._again(name, left, wait_s(failures, base_s=0.005, cap_s=60.0))
 

@@ -8,8 +8,9 @@ them gets nothing: its pods stay as they were and the next session decides anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from extender.model import Model
 from extender.releases import Releases
@@ -20,6 +21,7 @@ from pumice.core.model.tasks import Task
 from pumice.core.plan import Allocate, Placement, Plan
 from pumice.core.readiness import job_ready
 from pumice.core.room import lacking, standings_of
+from pumice.core.surroundings import Surroundings
 from pumice.core.timestamps import moment
 from pumice.core.waves import Member, waves
 
@@ -48,8 +50,10 @@ def apply_allocations(plan: Plan, model: Model, releases: Releases) -> Applied:
     applied = Applied()
     entered = [(d.job, _apply(d, model, releases, applied)) for d in plan.allocations]
     gangs = [(job, gated) for job, gated in entered if gated]
+    # One for all: what is entered or released meanwhile is no part of it.
+    around = cache(model.surroundings)
     for job, gated in sorted(gangs, key=lambda gang: _turn(gang[1], model)):
-        for some, after in _waves(job, gated, model):
+        for some, after in _waves(job, gated, model, around):
             releases.steer(job, some, after)
     return applied
 
@@ -138,7 +142,9 @@ def _enter(
     return ""
 
 
-def _waves(job: JobKey, placements: list[Placement], model: Model) -> list[Part]:
+def _waves(
+    job: JobKey, placements: list[Placement], model: Model, around: Callable[[], Surroundings]
+) -> list[Part]:
     """Return the pods in waves; those that come after pods with claims are a part by themselves."""
     node_of: Mapping[PodUid, str] = {p.uid: p.node for p in placements}
     tasks: list[Task] = [t for p in placements if (t := model.cluster.task(p.uid)) is not None]
@@ -152,9 +158,7 @@ def _waves(job: JobKey, placements: list[Placement], model: Model) -> list[Part]
     after = list(model.ledger.still_released(settling)) if shared or not alone else []
     if not any(m.signature.affinity or m.signature.spread or m.claims for m in members):
         return [([[m.uid for m in members]], after)]
-    ordered = waves(
-        members, node_of, model.domain_of, model.surroundings(), settling=claims, alone=alone
-    )
+    ordered = waves(members, node_of, model.domain_of, around(), settling=claims, alone=alone)
     slow = {m.uid for m in members if m.claims - claims}
     first = next((i for i, wave in enumerate(ordered) if slow & set(wave)), len(ordered)) + 1
     begin = (ordered[:first], after)

@@ -57,6 +57,8 @@ AT_A_TIME = 16
 SPARED_S = 30.0
 SHOWN_S = 30.0
 """How long the watch may take to show that an evicted pod is on its way out."""
+FAILS_S = 30.0
+"""For so long a server error is taken for one that passes."""
 FIRST_WAIT_S = 0.1
 LAST_WAIT_S = 5.0
 
@@ -226,9 +228,10 @@ class Evictions:
         """Tell one victim to go; call the rest off where it may not, or need not."""
         backoff = Backoff(self.rng, base_s=FIRST_WAIT_S, cap_s=LAST_WAIT_S)
         answer: Answer | None = None
+        began = self.clock.monotonic()
         while answer is None:
             async with self._slots:
-                answer = await self._attempt(eviction, victim)
+                answer = await self._attempt(eviction, victim, began)
             if answer is None:
                 await self.clock.sleep(backoff.next_s())
         if answer is Answer.GOING:
@@ -239,8 +242,13 @@ class Evictions:
             self.model.spare(victim.uid, SPARED_S)
         self._call_off(eviction)
 
-    async def _attempt(self, eviction: Eviction, victim: Victim) -> Answer | None:
-        """Send one eviction once; None where it is to be sent again."""
+    async def _attempt(self, eviction: Eviction, victim: Victim, began: float) -> Answer | None:
+        """
+        Send one eviction once; None where it is to be sent again.
+
+        A server that fails at this very eviction, as it does where two budgets cover a pod, may
+        fail for ever: then it counts as refused.
+        """
         if eviction.off:
             return Answer.VOID
         pod = self.model.cluster.pods.get(victim.uid)
@@ -257,6 +265,10 @@ class Evictions:
             log.info("%s may not be evicted now: %s", meta.key, error)
             return Answer.REFUSED
         except (Disconnected, ServerError) as error:
+            fails = isinstance(error, ServerError)
+            if fails and self.clock.monotonic() - began >= FAILS_S:
+                log.warning("%s cannot be evicted: %s", meta.key, error)
+                return Answer.REFUSED
             log.info("eviction of %s: %s; again", meta.key, error)
             return None
         except KubeError as error:

@@ -62,8 +62,8 @@ class Model:
     avoided: dict[JobKey, dict[str, float]] = field(default_factory=dict)
     #: node -> when it changed last, if that was a moment ago
     changes: dict[str, float] = field(default_factory=dict)
-    #: job -> how often it was refused since a pod of it was bound last
-    refusals: dict[JobKey, int] = field(default_factory=dict)
+    #: job -> how often in a row it was refused since a pod of it was bound last, and when
+    refusals: dict[JobKey, tuple[int, float]] = field(default_factory=dict)
     #: pod that could not be evicted -> when it may be tried again
     spared: dict[PodUid, float] = field(default_factory=dict)
     #: node -> bindings that the API server accepted and the watch has not shown yet
@@ -290,12 +290,16 @@ class Model:
         Plan nothing of a job on some nodes, on each until it changes, or for a while.
 
         Each refusal in a row doubles the while: a job that kube-scheduler wants nowhere comes to
-        rest. Other jobs go on using the nodes. The first refusal is no reason to avoid a node that
-        changed a moment ago: kube-scheduler may have judged it as it was before.
+        rest; what is refused together counts once. Other jobs go on using the nodes. The first
+        refusal is no reason to avoid a node that changed a moment ago: kube-scheduler may have
+        judged it as it was before.
         """
         if job is None:
             return
-        row = self.refusals[job] = self.refusals.get(job, 0) + 1
+        row, at = self.refusals.get(job, (0, -math.inf))
+        if self.now() - at >= LAG_S:
+            row, at = row + 1, self.now()
+        self.refusals[job] = row, at
         if row == 1:
             nodes = tuple(node for node in nodes if not self._changed_lately(node))
         until = self.now() + min(AVOID_S * 2 ** (row - 1), AVOID_AT_MOST_S)

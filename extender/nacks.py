@@ -9,6 +9,8 @@ kube-scheduler had before it was planned: they have `RESTS_S`. A pod that stays 
 kube-scheduler goes on with others released after it was missed by that rule, and is refused
 after `SILENT_S`; one with claims after `BINDING_S`, since kube-scheduler may be binding them. Until
 then nothing starts over for a slow volume: what kube-scheduler gives up itself shows as a refusal.
+After a pause of kube-scheduler that time begins anew. A pod that was found pinned and refused when
+this process started is refused after `SILENT_S` in any case: nothing more may be written on it.
 
 A refused member is replaced, or planned again as it is (see `releases`), and its node avoided where
 nothing known here keeps the pod off. Where the gang finds no other node for it within `GIVE_UP_S`,
@@ -37,6 +39,10 @@ ERROR = "SchedulerError"
 RESTS_S = 15.0
 """After an error kube-scheduler lets a pod rest for up to 10 s."""
 SILENT_S = 60.0
+PAUSE_S = 10.0
+"""Where nothing has arrived for so long kube-scheduler may have been away: it has time anew."""
+AT_LEAST_S = 300.0
+"""But a pod that was silent for so long is refused, however seldom others arrive."""
 GIVE_UP_S = 60.0
 REMEMBERED = 100
 """Refused pods of a job whose last refusal is remembered."""
@@ -62,6 +68,9 @@ class Nacks:
     barrier: Barrier
     #: job -> since when it has members on their way and is not whole even with them
     starved: dict[JobKey, float] = field(default_factory=dict)
+    #: when a pod arrived last, and when one did after a pause
+    _heard: float = 0.0
+    _resumed: float = 0.0
     #: job -> name of a pod -> its last nack, those of the newest last; for explanations
     last: dict[JobKey, dict[str, Refusal]] = field(default_factory=dict)
 
@@ -70,7 +79,7 @@ class Nacks:
         now = self.model.now()
         entries = self.model.ledger.in_flight_entries()
         released = [e for e in entries if e.state is State.RELEASED and not e.leaving]
-        newest_arrival = max((e.since for e in entries if e.state is State.ARRIVED), default=0.0)
+        self._listen()
         unwanted = [e for e in released if e.doubtful or e.refused_since is not None]
         begun = self._begun(unwanted, now)
         # kube-scheduler has no node for these, whatever stands on them of old.
@@ -78,26 +87,35 @@ class Nacks:
         for entry in released:
             if entry.uid in begun and entry.refused_since is not None:
                 continue
-            if self._is_refused(entry, now, newest_arrival, doubtful):
+            if self._is_refused(entry, now, doubtful):
                 self._nack(entry, now)
         waiting = {gang.job for gang in (*self.releases.waiting, *self.releases.underway)}
         self._give_up(waiting | {e.job for e in entries if e.job is not None}, doubtful, now)
         for job in self.last.keys() - self.model.cluster.jobs.keys():
             del self.last[job]
 
-    def _is_refused(
-        self, entry: Entry, now: float, newest_arrival: float, doubtful: Set[PodUid]
-    ) -> bool:
+    def _listen(self) -> None:
+        """Note when kube-scheduler began to work again after a pause."""
+        newest = self.model.ledger.last_arrival
+        if newest - self._heard >= PAUSE_S:
+            self._resumed = newest
+        self._heard = newest
+
+    def _is_refused(self, entry: Entry, now: float, doubtful: Set[PodUid]) -> bool:
         if entry.refused_since is not None:
             rests = entry.loose or entry.verdict[0] == ERROR
             return now - entry.refused_since >= (RESTS_S if rests else REFUSED_S)
         if entry.gated or entry.expected:
             return False
-        if entry.uid in doubtful:
+        if entry.uid in doubtful or entry.stale:
             return now - entry.since >= SILENT_S
         pod = self.model.pending.get(entry.uid)
         patience = BINDING_S if pod is not None and self.model.claims(pod) else SILENT_S
-        return now - entry.since >= patience and newest_arrival > entry.since
+        if self._heard <= entry.since:
+            return False
+        return now - max(entry.since, self._resumed) >= patience or (
+            now - entry.since >= max(patience, AT_LEAST_S)
+        )
 
     def _begun(self, entries: Iterable[Entry], now: float) -> set[PodUid]:
         """Return the pods at whose volumes kube-scheduler is, and not for longer than it may."""

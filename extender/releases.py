@@ -142,12 +142,25 @@ class Releases:
             self.waiting.remove(gang)
             self.queue.appendleft(gang)
         while self.queue and not self._is_far_ahead():
-            gang = self.queue[0]
-            if self._is_too_large(gang) and not self._has_begun(gang):
+            first = self._whose_turn()
+            if first is None:
                 return
-            self.queue.popleft()
-            self.underway.append(gang)
-            self._next_wave(gang)
+            self.queue.remove(first)
+            self.underway.append(first)
+            self._next_wave(first)
+
+    def _whose_turn(self) -> Gang | None:
+        """
+        Return the gang that goes next; None while the window has no room for it.
+
+        A gang too large for what is left of it waits for the others to be whole. The rest of one of
+        these goes before it, or both would wait for ever.
+        """
+        first = self.queue[0]
+        if not self._is_too_large(first) or self._has_begun(first):
+            return first
+        begun = self.model.ledger.arrived_jobs()
+        return next((gang for gang in self.queue if gang.job in begun), None)
 
     def forget(self, job: JobKey) -> list[PodUid]:
         """Drop what is still to be released of a job; return those pods."""
@@ -205,7 +218,7 @@ class Releases:
 
     def _is_through(self, uid: PodUid, job: JobKey) -> bool:
         entry = self.model.ledger.get(uid)
-        if entry is None:
+        if entry is None or (entry.state is State.HELD and not entry.node):
             # A pod that merely lost its plan is still to come, if its gang cannot do without it.
             info = self.model.cluster.jobs.get(job)
             return uid not in self.model.pending or info is None or job_ready(info)

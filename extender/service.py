@@ -238,6 +238,9 @@ class Service:
     async def _decide(self) -> None:
         """Wait for the caches, then run the engine and look after what is on its way."""
         await self.watching.synced()
+        while self.watching.missing():
+            # Adopting asks for HyperNodes, and for whatever else is read only if it is there.
+            await self.clock.sleep(TICK_S)
         # What is known now mostly stays: the collector need not walk it again and again.
         gc.collect()
         gc.freeze()

@@ -48,6 +48,8 @@ Verdict = tuple[str, str]
 """Reason and message of a PodScheduled condition that is False; ("", "") when there is none."""
 
 NO_VERDICT: Verdict = ("", "")
+GATED = "SchedulingGated"
+"""The reason of a pod that had a gate, until kube-scheduler has looked at it."""
 NO_HINTS: frozenset[str] = frozenset()
 
 
@@ -103,6 +105,8 @@ class Entry:
     leaving: bool = False
     #: kube-scheduler had it before it was planned: it takes no place in the release window
     loose: bool = False
+    #: it was found on its way with a refusal on it, which kube-scheduler would not write again
+    stale: bool = False
 
     @property
     def planned(self) -> bool:
@@ -138,6 +142,8 @@ class Ledger:
     _loose: set[PodUid] = field(default_factory=set)
     #: how many of a job's are Arrived or Bound
     _come: Counter[JobKey] = field(default_factory=Counter)
+    #: when a pod Arrived last
+    last_arrival: float = 0.0
 
     # --- reading -------------------------------------------------------------------------
 
@@ -173,6 +179,10 @@ class Ledger:
     def in_flight_entries(self) -> list[Entry]:
         """Return the entries that are Released or Arrived."""
         return [self._entries[uid] for uid in (*self._released, *self._arrived)]
+
+    def arrived_jobs(self) -> set[JobKey | None]:
+        """Return the jobs of which pods have Arrived and are not Bound."""
+        return {self._entries[uid].job for uid in self._arrived}
 
     def still_released(self, uids: Iterable[PodUid]) -> Set[PodUid]:
         """Return those of the pods that are Released and have not Arrived."""
@@ -218,7 +228,9 @@ class Ledger:
         if pod.held:
             return entry(State.HELD)
         if pod.pin:
-            return entry(State.RELEASED, pod.pin, Arm.PIN)
+            found = entry(State.RELEASED, pod.pin, Arm.PIN)
+            found.stale = pod.verdict[0] not in ("", GATED)
+            return found
         if pod.nominated:
             found = entry(State.RELEASED, pod.nominated, Arm.NOMINATE)
             found.hints = _hints(pod.nominated)
@@ -350,6 +362,7 @@ class Ledger:
         entry.node = node
         self._to(entry, State.ARRIVED, now)
         entry.refused_since = None
+        self.last_arrival = now
         return entry
 
     def lose(self, uid: PodUid, now: float) -> None:

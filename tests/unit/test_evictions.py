@@ -44,12 +44,14 @@ ORDERS = [
 RANKS = [a_priority_class("p-10", 10), a_priority_class("p-100", 100)]
 
 
+DRF = a_plugin("drf", *(DEFAULT_FLAGS - {"enablePreemptable"}))
+
+
 def conf(actions: str, divides: str = "proportion") -> Configuration:
-    drf = a_plugin("drf", *(DEFAULT_FLAGS - {"enablePreemptable"}))
     return a_conf(
         actions,
         ["priority", "gang", "conformance"],
-        [drf, "predicates", divides, "nodeorder", "binpack"],
+        [DRF, "predicates", divides, "nodeorder", "binpack"],
     )
 
 
@@ -63,6 +65,75 @@ def test_nobody_goes_for_a_job_of_lower_priority() -> None:
     )
     life.settle()
     assert (life.evicted, life.where("lower")) == ([], {})
+
+
+AS_LISTED = a_conf(
+    PREEMPTS,
+    ["priority", "gang", "conformance"],
+    ["overcommit", "drf", "predicates", "proportion", "nodeorder", "binpack"],
+)
+"""drf has a say below priority, as it has where nobody takes it away."""
+
+
+def test_nor_by_the_word_of_a_lower_tier() -> None:
+    life = Life(
+        AS_LISTED,
+        nodes(n="4 16Gi"),
+        RANKS,
+        a_job("upper", 4, priority="p-100", on=["n"] * 4, phase="Running"),
+        a_job("lower", priority="p-10"),
+    )
+    life.settle()
+    assert (life.evicted, life.where("lower")) == ([], {})
+
+
+def test_two_jobs_that_drf_lets_take_from_each_other_come_to_rest() -> None:
+    """Only one launcher has room; each without it has the smaller share."""
+    gpu, cpu = "2 1Gi a.b/gpu=8", PodSpec(node_selector={"pool": "launchers"})
+    life = Life(
+        AS_LISTED,
+        nodes(g="64 256Gi a.b/gpu=16"),
+        a_node("c", "1 4Gi", labels={"pool": "launchers"}),
+        [a_group("a", least=2), a_group("b", least=2)],
+        [a_pod("a-w", gpu, job="a", node="g"), a_pod("b-w", gpu, job="b", node="g")],
+        [a_pod("a-l", "1", job="a", node="c", spec=cpu), a_pod("b-l", "1", job="b", spec=cpu)],
+    )
+    life.settle()
+    assert life.evicted == []
+
+
+def test_proportion_leaves_it_to_the_tiers_who_gives() -> None:
+    """What others hold counts as the cluster's, so that every queue deserves all it asks for."""
+    names = ("default", "q2", "q3", "q4")
+    life = Life(
+        a_conf(
+            "enqueue allocate backfill reclaim preempt",
+            ["priority", "gang", "conformance", "sla"],
+            ["overcommit", DRF, "predicates", "proportion", "nodeorder", "binpack"],
+        ),
+        nodes(**dict.fromkeys(("n1", "n2", "n3", "n4"), "8 8Gi")),
+        RANKS,
+        [a_queue(name) for name in names],
+        [a_pod(f"other-{i}", "7 7Gi", node=f"n{i}", scheduler="other") for i in range(1, 5)],
+        a_job("j1", 2, "1 1Gi", gang=1, priority="p-10", on=["n1", "n2"], created=0),
+        a_job("j2", 2, "1 1Gi", gang=1, priority="p-10", on=["n3", "n4"], queue="q2", created=1),
+        a_job("j3", 1, "1 1Gi", priority="p-100", queue="q3", created=2),
+        a_job("j4", 1, "1 1Gi", priority="p-100", queue="q4", created=3),
+    )
+    life.settle()
+    assert [len(life.where(job)) for job in ("j1", "j2", "j3", "j4")] == [1, 1, 1, 1]
+
+
+def test_how_many_pods_a_queue_deserves_makes_none_of_them_go() -> None:
+    life = Life(
+        conf(RECLAIMS, "capacity"),
+        nodes(n="8 64Gi"),
+        [a_queue("many", deserved="6 64Gi pods=2"), a_queue("owner", deserved="4 64Gi pods=10")],
+        a_job("many", 6, "1 1Gi", gang=1, queue="many", on=["n"] * 6, phase="Running"),
+        a_job("owner", 1, "4 1Gi", queue="owner"),
+    )
+    life.settle()
+    assert life.evicted == []
 
 
 def test_a_job_that_wants_nobody_evicted_goes_ahead_when_somebody_leaves() -> None:

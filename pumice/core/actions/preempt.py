@@ -11,6 +11,9 @@ before anybody is sent off.
 As a rule nodes are tried by score, and the first where enough may go is taken; with the argument
 `enableTopologyAwarePreemption` several are tried out and compared (see `dryrun`).
 
+Nobody goes for a job of lower priority, nor where the plugins would let the loser take the room
+back at once: tiers below that of `priority` may see that otherwise, and both would go on for ever.
+
 Jobs that ask for a network topology are left out.
 """
 
@@ -28,6 +31,7 @@ from pumice.core.model.jobs import JobInfo
 from pumice.core.model.queues import QueueInfo
 from pumice.core.model.tasks import PREEMPTABLE_STATUSES, Task
 from pumice.core.session import Session
+from pumice.core.statement import Statement
 
 NAME = "preempt"
 
@@ -75,7 +79,8 @@ class Preemptor:
         if arguments.boolean("enableTopologyAwarePreemption", False):
             build = partial(DryRun, comparison=Comparison.parse(arguments))
         others, own = partial(_other_jobs, ssn, occupants), partial(_same_job, ssn, occupants)
-        self._others = build(ssn, NAME, ssn.points.preemptable, others)
+        below = partial(_not_above, ssn)
+        self._others = build(ssn, NAME, ssn.points.preemptable, others, limit=below)
         self._own = build(ssn, NAME, ssn.points.preemptable, own)
         ssn.findings.warnings += arguments.faults.values()
 
@@ -85,7 +90,7 @@ class Preemptor:
         while tasks and ssn.is_starving(job):
             held = self._occupants.of(queue.name)
             self._others.make_room(statement, tasks.popleft(), queue, held)
-        conclude(ssn, NAME, job, statement)
+        conclude(ssn, NAME, job, statement, _rivals)
 
     def rearrange(self, job: JobInfo, queue: QueueInfo) -> None:
         """Let waiting tasks take the place of others of their job, until one finds none."""
@@ -94,6 +99,31 @@ class Preemptor:
             if not self._own.make_room(statement, task, queue, held):
                 return
             conclude(self._ssn, NAME, job, statement)
+
+
+def _not_above(ssn: Session, task: Task, candidates: Sequence[Task]) -> Sequence[Task]:
+    """Return those whose jobs are not more important than the job of the task."""
+    own = ssn.job(task.job)
+    return [
+        other
+        for other in candidates
+        if own is not None
+        and (job := ssn.job(other.job)) is not None
+        and job.priority <= own.priority
+    ]
+
+
+def _rivals(ssn: Session, statement: Statement) -> frozenset[str]:
+    """Return the queue of those that could take back at once what they lose in a statement."""
+    promised = [task for task in statement.promised if task.preemptable]
+    found = set()
+    for loser in {evicted.before.job: evicted.before for evicted in statement.evicted}.values():
+        job = ssn.job(loser.job)
+        if job is not None and ssn.is_starving(job):
+            asked = _not_above(ssn, loser, promised)
+            if asked and ssn.preemptable(loser, asked):
+                found.add(job.queue)
+    return frozenset(found)
 
 
 def _other_jobs(ssn: Session, occupants: Occupants, task: Task, i: int) -> list[Task]:

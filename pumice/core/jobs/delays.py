@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pumice.core.api.core import Pod
+from pumice.core.jobs import membership as m
 from pumice.core.jobs import types as t
 
 
@@ -31,11 +33,17 @@ JOB_LEVEL: Final = frozenset({t.ABORT, t.RESTART, t.TERMINATE, t.COMPLETE, t.RES
 
 
 def scheduled(waiting: Waiting, decision: t.Decision, now: float) -> Waiting:
-    """Return with the decision added; one that waits for the same action keeps its time."""
+    """
+    Return with the decision added; one that waits for the same action keeps its time.
+
+    But where a pod does not start, another one of its name has its own time.
+    """
     pod = decision.request.pod
     old = waiting.get(pod)
     if old is not None and old.request.action == decision.action:
-        return waiting
+        of_another = old.request.pod_uid != decision.request.pod_uid
+        if not (of_another and old.request.event == "PodPending"):
+            return waiting
     order = replace(decision.request, action=decision.action)
     return {**waiting, pod: Delayed(order, now + decision.after_s)}
 
@@ -78,6 +86,20 @@ def settled(waiting: Waiting, decision: t.Decision) -> Waiting:
         if same:
             off.add(pod)
     return _without(waiting, off)
+
+
+def is_pointless(request: t.Request, pod: Pod | None) -> bool:
+    """
+    Tell whether an order that was due has no cause any more; `pod` is who has the name by now.
+
+    That is so where it waited for a pod which did not start: whatever became of that, it need not
+    have come to our ears as an event of its own, nor after this order had begun to wait.
+    """
+    if request.event != "PodPending":
+        return False
+    if pod is None or pod.metadata.uid != request.pod_uid:
+        return True
+    return m.phase_of(pod) != "Pending" or m.is_terminating(pod)
 
 
 def due(waiting: Waiting, now: float) -> tuple[list[t.Request], Waiting]:

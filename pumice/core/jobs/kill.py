@@ -62,19 +62,19 @@ def kill_target(
     """
     Remove the pods of one task, one pod or one partition; everything else stays.
 
+    Those that go already are marked as well: they go for this, and no other policy is to act on it.
     A task or pod that is not there still costs the retry; an unknown partition changes nothing.
     """
     wanted = decision.request
-    doomed = [p for p in seen.pods.values() if m.task_of(p) == wanted.task]
+    meant = [p for p in seen.pods.values() if m.task_of(p) == wanted.task]
     if decision.action == t.RESTART_POD:
-        doomed = [p for p in doomed if p.metadata.name == wanted.pod]
+        meant = [p for p in meant if p.metadata.name == wanted.pod]
     elif decision.action == t.RESTART_PARTITION:
-        doomed = [p for p in doomed if m.partition_of(p) == wanted.partition != ""]
-        if not doomed:
+        meant = [p for p in meant if m.partition_of(p) == wanted.partition != ""]
+        if not meant:
             return []
-    doomed = list(_alive(doomed))
-    written = _status(seen, step, doomed, seen.job.status, now)
-    return _removals(seen, step, decision, doomed, written)
+    written = _status(seen, step, list(_alive(meant)), seen.job.status, now)
+    return _removals(seen, step, decision, meant, written)
 
 
 def _restart(seen: t.Observed, step: state.Step, decision: t.Decision) -> t.Restart | None:
@@ -92,18 +92,17 @@ def _removals(
     seen: t.Observed,
     step: state.Step,
     decision: t.Decision,
-    doomed: list[Pod],
+    pods: list[Pod],
     status: list[t.Effect],
 ) -> list[t.Effect]:
-    """Mark all, then delete all, with the write of the status where it belongs."""
+    """Mark all, then delete those that stay; the write of the status goes where it belongs."""
     restart = _restart(seen, step, decision)
-    named = [(pod.metadata.name, PodUid(pod.metadata.uid)) for pod in doomed]
     marks: list[t.Effect] = [
-        t.MarkOutOfSync(*which, restart)
-        for which, pod in zip(named, doomed, strict=True)
+        t.MarkOutOfSync(pod.metadata.name, PodUid(pod.metadata.uid), restart)
+        for pod in pods
         if not m.is_out_of_sync(pod)
     ]
-    deletions = [t.DeletePod(*which) for which in named]
+    deletions = [t.DeletePod(pod.metadata.name, PodUid(pod.metadata.uid)) for pod in _alive(pods)]
     if (step.goto or seen.job.status.state.phase) == "Restarting":
         return [*marks, *status, *deletions]
     return [*status, *marks, *deletions]

@@ -113,7 +113,7 @@ class Proportion:
                 return candidates, Vote.PERMIT
             return self.victims(ssn, candidates), Vote.PERMIT
 
-        points.reclaimable[NAME] = points.beyond_due[NAME] = reclaimable
+        points.reclaimable[NAME] = reclaimable
         points.unified_evictable[NAME] = for_gang
         ssn.listen(EventHandler(lambda e: self._follow(e, 1), lambda e: self._follow(e, -1)))
 

@@ -363,3 +363,31 @@ async def test_a_malformed_queue_is_reported_and_the_others_go_on(world: QueueWo
         await settle()
         told = {(name, reason) for name, reason, _ in world.events()}
         assert told == {("bad", "Malformed")}
+
+
+async def test_whoever_closes_a_queue_after_he_could_not_open_it_has_the_last_word() -> None:
+    world = QueueWorld()
+    world.add_queue("p", state="Open")
+    world.add_queue("c", parent="p", state="Open")
+    async with world.running():
+        await world.clock.advance(5)
+        world.command("CloseQueue", "p")
+        await until(lambda: world.state("c") == "Closed" and world.state("p") == "Closed")
+        await world.clock.advance(2)
+        world.command("OpenQueue", "c")
+        await world.clock.advance(5)
+        world.command("CloseQueue", "c")
+        await world.clock.advance(400)
+        world.command("OpenQueue", "p")
+        await world.clock.advance(100)
+        assert (world.state("p"), world.state("c")) == ("Open", "Closed")
+
+
+async def test_a_queue_without_its_parent_is_closed_all_the_same() -> None:
+    world = QueueWorld()
+    world.add_queue("c", parent="nobody", state="Open")
+    async with world.running():
+        await world.clock.advance(1)
+        world.command("CloseQueue", "c")
+        await world.clock.advance(120)
+        assert world.state("c") == "Closed"

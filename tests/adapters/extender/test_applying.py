@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from extender.applying import apply_allocations
+from extender.model import Model
 from pumice.core.api.core import Pod
 from pumice.core.ids import JobKey, PodUid
 from pumice.core.plan import Allocate, Placement, Plan, Reason
 from pumice.core.room import lacking, overcommitted
+from pumice.core.surroundings import Surroundings
 from tests.adapters.extender.world import World, a_group, a_node, a_pod
 
 PAIR = (a_pod("a"), a_pod("b"))
@@ -167,3 +170,38 @@ def test_a_zone_that_is_ahead_waits_for_the_other() -> None:
     assert world.apply({"b": "n1", "c": "n2"}) == (2, 0)
 
     assert world.sent.names() == ["c"]
+
+
+def test_what_is_on_nodes_is_counted_once_for_all_jobs_of_a_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    }
+    world = World.make(a_node("n1", zone="z"), minimum=1)
+    for i in range(3):
+        world.model.cluster.set_pod_group(a_group(1, f"g{i}"))
+        spec = {"topologySpreadConstraints": [spread]}
+        world.model.set_pod(a_pod(f"p{i}", group=f"g{i}", labels={"app": "x"}, spec=spec))
+    counted: list[int] = []
+    surroundings = Model.surroundings
+
+    def counting(model: Model) -> Surroundings:
+        counted.append(1)
+        return surroundings(model)
+
+    monkeypatch.setattr(Model, "surroundings", counting)
+    reason = Reason("allocate", "gang", "")
+    plan = Plan(
+        "s1",
+        0.0,
+        tuple(
+            Allocate(JobKey(f"ns/g{i}"), f"g{i}", (Placement(PodUid(f"p{i}"), "n1"),), reason)
+            for i in range(3)
+        ),
+    )
+    assert apply_allocations(plan, world.model, world.releases).placed == 3
+    assert counted == [1]

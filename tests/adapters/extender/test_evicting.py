@@ -20,6 +20,7 @@ from pumice.kube.errors import (
     Disconnected,
     Forbidden,
     NotFound,
+    ServerError,
     TooManyRequests,
 )
 from pumice.kube.events import Recorder
@@ -345,3 +346,12 @@ async def test_a_budget_that_says_no_sends_others_instead(tmp_path: Path) -> Non
         await bed.until(lambda: len(leaving(bed)) == 2)
     assert evicted(bed)[0] == "wide-w-2"
     assert sorted(evicted(bed)[1:]) == ["wide-w-1", "wide-w-3"]
+
+
+async def test_a_server_that_fails_at_an_eviction_again_and_again_has_refused_it() -> None:
+    scene = Scene.make()
+    failure = ServerError(500, "InternalError", "covered by more than one PodDisruptionBudget")
+    scene.told.answers = {"low-0": [failure] * 1_000}
+    await scene.carry_out()
+    assert (scene.evictions.refused, scene.leaving()) == (1, ["low-1"])
+    assert scene.told.names.count("low-0") < 20

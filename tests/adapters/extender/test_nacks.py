@@ -6,10 +6,13 @@ import asyncio
 from typing import Any
 
 from extender import answers as texts
+from extender.model import LAG_S
 from extender.nacks import Nacks
 from pumice.core.ids import PodUid
 from tests.adapters.extender.world import GANG, World, a_node, a_pod
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+NAMED = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
 TAINT = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "taint"}
 
 
@@ -57,6 +60,9 @@ def test_a_node_that_changed_a_moment_ago_is_tried_once_more() -> None:
     assert replaced(world) == ["a"]
     assert world.model.avoided_nodes() == {}
 
+    world.time += LAG_S - 1
+    world.model.set_node(a_node("n1", fast="no"))
+    world.time += 1
     world.model.avoid(GANG, "n1")
     assert world.model.avoided_nodes() == {GANG: {"n1"}}
 
@@ -183,13 +189,45 @@ def test_volumes_that_are_being_bound_are_progress() -> None:
 
 def test_a_pod_that_stays_silent_while_others_arrive_is_refused_in_the_end() -> None:
     world, nacks = a_pair()
-    world.time += 61
+    world.time += 1
+    world.model.ledger.arrive(PodUid("b"), "n2", world.time)
+    nacks.check()
+    world.time += 59
     nacks.check()
     assert replaced(world) == []
 
-    world.model.ledger.arrive(PodUid("b"), "n2", world.time)
+    world.time += 2
     nacks.check()
+    assert replaced(world) == ["a"]
 
+
+def test_after_a_pause_of_kube_scheduler_those_that_wait_have_their_time_anew() -> None:
+    world, nacks = a_pair()
+    nacks.check()
+    world.time += 200
+    world.model.ledger.arrive(PodUid("b"), "n2", world.time)
+    for _ in range(59):
+        world.time += 1
+        nacks.check()
+    assert replaced(world) == []
+
+    world.time += 2
+    nacks.check()
+    assert replaced(world) == ["a"]
+
+
+def test_a_pod_that_was_found_refused_is_refused_though_nothing_more_is_said_of_it() -> None:
+    world = World.make(a_node("n1"), a_node("n2"), minimum=1)
+    spec = {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [NAMED]}}}}
+    world.model.set_pod(a_pod("a", gates=None, spec=spec, status={"conditions": [TAINT]}))
+    nacks = Nacks(world.model, world.releases, world.barrier)
+    assert world.states() == {"a": ("Released", "n1")}
+    world.time += 59
+    nacks.check()
+    assert replaced(world) == []
+
+    world.time += 2
+    nacks.check()
     assert replaced(world) == ["a"]
 
 
@@ -204,7 +242,8 @@ def test_the_same_refusal_again_after_a_lost_call_is_not_waited_out_for_ever() -
     world.time += 5
     world.model.ledger.arrive(PodUid("b"), "n2", world.time)
 
-    world.time += 56
+    nacks.check()
+    world.time += 61
     nacks.check()
 
     assert replaced(world) == ["a"]

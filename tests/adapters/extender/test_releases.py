@@ -203,11 +203,43 @@ def test_a_node_that_refused_is_avoided_for_half_a_minute() -> None:
     assert world.model.avoided_nodes() == {}
 
 
+def test_what_is_refused_together_is_one_refusal() -> None:
+    world = planned("a")
+    for node in ("n1", "n2", "n3"):
+        world.model.avoid(GANG, node)
+    world.time += 31
+    assert world.model.avoided_nodes() == {}
+
+
+def test_the_rest_of_a_gang_that_came_goes_before_one_too_large_for_the_window() -> None:
+    world = planned("a", "b", "c", "d", "e", "f", minimum=3, window=2)
+    steer(world, ["a", "b"])
+    steer(world, ["d", "e", "f"], job=OTHER)
+    steer(world, ["c"])
+    assert world.sent.names() == ["a", "b"]
+    arrive(world, "a", "b")
+    world.releases.pump()
+    assert world.sent.names() == ["a", "b", "c"]
+
+
+def test_a_wave_waits_for_one_before_it_that_lost_its_plan_as_it_was_let_go() -> None:
+    world = planned("a", "b", "c", minimum=3)
+    world.model.set_node(a_node("n2", cpu=64))
+    for name in ("b", "c"):
+        world.model.unplan(PodUid(name))
+        world.model.plan(PodUid(name), "n2")
+    world.model.cluster.remove_node("n1")
+    steer(world, ["a"], ["b", "c"])
+    assert world.sent.names() == []
+    assert world.states()["a"] == ("Held", "")
+
+
 def test_each_refusal_in_a_row_is_remembered_for_longer_until_a_pod_is_bound() -> None:
     world = planned("a")
     for node in ("n1", "n2"):
         world.model.avoid(GANG, node)
-    world.time += 31
+        world.time += 10
+    world.time += 21
     assert world.model.avoided_nodes() == {GANG: {"n2"}}
 
     world.model.commit(PodUid("a"), "n1")

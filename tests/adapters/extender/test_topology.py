@@ -147,3 +147,22 @@ async def test_a_gang_goes_to_one_rack_which_its_group_names() -> None:
         bed.pod("wide-4", group="wide", cpu="2")
         await bed.until(lambda: "wide-4" in bed.bound())
         assert set(bed.bound("wide").values()) == {"n2", "n3"}
+
+
+async def test_members_on_their_way_stay_where_hypernodes_let_them_when_it_starts_anew() -> None:
+    bed = Bed()
+    bed.nodes(4)
+    for rack, nodes in {"a": ("n0", "n1"), "b": ("n2", "n3")}.items():
+        bed.api.add(HYPERNODES, {"metadata": {"name": rack}, "spec": members(*nodes)})
+    group = {"minMember": 4, "queue": "default", "networkTopology": HARD}
+    bed.api.add(POD_GROUPS, {"metadata": {"name": "wide"}, "spec": group}, "ns")
+    for i in range(4):
+        bed.pod(f"wide-{i}", group="wide", cpu="2")
+    async with bed.extender(kill=True):
+        await bed.until(lambda: len(bed.released()) == 4)
+    bed.api.delay(0.2, times=1, path="hypernodes")
+    async with bed.extender() as extender:
+        await extender.synced.wait()
+        await bed.quiet()
+        assert extender.releases.replaced == 0
+        assert len(extender.model.ledger.in_flight_entries()) == 4

@@ -77,7 +77,7 @@ class Reclaiming:
         if not is_due(attr, cls):
             return True
         held = self._held(attr)
-        return any(held[r] > attr.deserved[r] >= EPSILON for r in cls.rows)
+        return any(held[r] > attr.deserved[r] >= EPSILON for r in cls.rows if r != PODS)
 
     def _held(self, attr: Attributes) -> Floats:
         return self.left.setdefault(attr.queue.name, np.array(attr.allocated))
