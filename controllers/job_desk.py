@@ -70,10 +70,8 @@ class Desk:
         if times <= AT_ONCE:
             return 0.0
         wait = wait_s(times - AT_ONCE - 1, base_s=TURNED_AWAY_S[0], cap_s=TURNED_AWAY_S[1])
-        self.refused, self.refused_until = (
-            self.held(now) | {pod},
-            max(self.refused_until, now + wait),
-        )
+        self.refused = self.held(now) | {pod}
+        self.refused_until = max(self.refused_until, now + wait)
         return wait
 
     def is_done(self, decision: t.Decision) -> None:

@@ -25,6 +25,7 @@ from functools import partial
 from pumice.core.actions.dryrun import Comparison, DryRun
 from pumice.core.actions.occupants import Occupants
 from pumice.core.actions.reprieves import reprieve
+from pumice.core.actions.rivals import losers
 from pumice.core.actions.turns import Turns
 from pumice.core.actions.victims import Evictor, by_score, claims_held, conclude, starving, waiting
 from pumice.core.model.jobs import JobInfo
@@ -117,12 +118,10 @@ def _rivals(ssn: Session, statement: Statement) -> frozenset[str]:
     """Return the queue of those that could take back at once what they lose in a statement."""
     promised = [task for task in statement.promised if task.preemptable]
     found = set()
-    for loser in {evicted.before.job: evicted.before for evicted in statement.evicted}.values():
-        job = ssn.job(loser.job)
-        if job is not None and ssn.is_starving(job):
-            asked = _not_above(ssn, loser, promised)
-            if asked and ssn.preemptable(loser, asked):
-                found.add(job.queue)
+    for job, tasks in losers(ssn, statement):
+        asked = _not_above(ssn, tasks[-1], promised)
+        if asked and ssn.preemptable(tasks[-1], asked):
+            found.add(job.queue)
     return frozenset(found)
 
 

@@ -10,7 +10,7 @@ more cpu than it deserves, or where the plugins of a higher tier let anybody go 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pumice.core.model.jobs import JobInfo
 from pumice.core.model.tasks import Task
@@ -32,18 +32,23 @@ def rivals(ssn: Session, statement: Statement, takes: Takes) -> frozenset[str]:
     promised = [task for task in statement.promised if _may_go(ssn, task)]
     if not promised:
         return frozenset()
-    lost: dict[str, list[Task]] = {}
-    for evicted in statement.evicted:
-        lost.setdefault(str(evicted.before.job), []).append(evicted.before)
     found = set()
-    for tasks in lost.values():
-        job = ssn.job(tasks[0].job)
-        if job is None or not ssn.is_starving(job):
-            continue
+    for job, tasks in losers(ssn, statement):
         queue = ssn.queues[job.queue]
         if ssn.is_preemptive(queue, tasks[: _missing(job)]) and takes(tasks[0], promised):
             found.add(queue.name)
     return frozenset(found)
+
+
+def losers(ssn: Session, statement: Statement) -> Iterator[tuple[JobInfo, list[Task]]]:
+    """Yield the jobs that starve once a statement holds, with the tasks that they lose by it."""
+    lost: dict[str, list[Task]] = {}
+    for evicted in statement.evicted:
+        lost.setdefault(str(evicted.before.job), []).append(evicted.before)
+    for tasks in lost.values():
+        job = ssn.job(tasks[0].job)
+        if job is not None and ssn.is_starving(job):
+            yield job, tasks
 
 
 def _may_go(ssn: Session, task: Task) -> bool:

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ from pumice.kube.resources import NODES, POD_GROUPS, PODS, QUEUES
 from tests.adapters.extender.world import VOLCANO_JOB, a_node, a_pod, merged
 from tests.fakeapi import FakeApi, eventually
 from tests.fakeapi.faults import Call
+from tests.fakeapi.refusals import Refusal
 from tests.fakeapi.store import Entry
 
 Json = dict[str, Any]
@@ -229,6 +231,14 @@ class Bed:
     def bind(self, binding: Json) -> None:
         """Have the API server look at a binding that was sent to it."""
         self.api.objects.bind(self.stored(binding["metadata"]["name"]), binding)
+
+    def is_void(self, binding: Json) -> bool:
+        """Send a binding; tell whether it was refused, as one of a pod that has changed since."""
+        try:
+            self.bind(binding)
+        except Refusal as refusal:
+            return refusal.code == HTTPStatus.CONFLICT
+        return False
 
     @asynccontextmanager
     async def scheduler(self) -> AsyncIterator[KubeScheduler]:

@@ -36,6 +36,17 @@ def replaced(world: World) -> list[str]:
     ]
 
 
+def replaced_only_after(seconds: float, world: World, nacks: Nacks) -> None:
+    """See that `a` is replaced, and nobody else, once so much time has passed."""
+    world.time += seconds - 0.1
+    nacks.check()
+    assert replaced(world) == []
+
+    world.time += 0.2
+    nacks.check()
+    assert replaced(world) == ["a"]
+
+
 def test_a_refusal_counts_after_three_seconds_and_only_that_member_is_replaced() -> None:
     world, nacks = a_pair()
     refuse(world, "a")
@@ -75,12 +86,7 @@ def test_an_error_says_nothing_of_the_node_and_is_slept_over() -> None:
     assert replaced(world) == []
 
     refuse(world, "a")
-    world.time += 2.9
-    nacks.check()
-    assert replaced(world) == []
-    world.time += 0.2
-    nacks.check()
-    assert replaced(world) == ["a"]
+    replaced_only_after(3, world, nacks)
 
 
 def test_an_error_that_lasts_is_a_refusal() -> None:
@@ -192,13 +198,7 @@ def test_a_pod_that_stays_silent_while_others_arrive_is_refused_in_the_end() -> 
     world.time += 1
     world.model.ledger.arrive(PodUid("b"), "n2", world.time)
     nacks.check()
-    world.time += 59
-    nacks.check()
-    assert replaced(world) == []
-
-    world.time += 2
-    nacks.check()
-    assert replaced(world) == ["a"]
+    replaced_only_after(60, world, nacks)
 
 
 def test_after_a_pause_of_kube_scheduler_those_that_wait_have_their_time_anew() -> None:
@@ -222,13 +222,7 @@ def test_a_pod_that_was_found_refused_is_refused_though_nothing_more_is_said_of_
     world.model.set_pod(a_pod("a", gates=None, spec=spec, status={"conditions": [TAINT]}))
     nacks = Nacks(world.model, world.releases, world.barrier)
     assert world.states() == {"a": ("Released", "n1")}
-    world.time += 59
-    nacks.check()
-    assert replaced(world) == []
-
-    world.time += 2
-    nacks.check()
-    assert replaced(world) == ["a"]
+    replaced_only_after(60, world, nacks)
 
 
 def test_the_same_refusal_again_after_a_lost_call_is_not_waited_out_for_ever() -> None:
